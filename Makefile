@@ -1,0 +1,61 @@
+# `make demo` and `make test` need nothing but a Python >= 3.12: each makes .venv when it must.
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help demo test slow notebook lint format readme ci bench environment pins clean
+
+help:
+	@echo "make demo      install into .venv and run the demonstration"
+	@echo "make test      install into .venv and run the default tests"
+	@echo "make slow      every test, with the slow ones and the notebooks"
+	@echo "make notebook  only the notebooks"
+	@echo "make lint      formatter, linter, types, import directions"
+	@echo "make format    mend what the formatter and the linter can"
+	@echo "make readme    run the README's code blocks"
+	@echo "make ci        what continuous integration runs"
+	@echo "make bench     the benchmarks"
+	@echo "make pins      write constraints.txt from .venv"
+	@echo "make clean     remove .venv and the caches"
+
+environment:
+	@sh tools/make_environment.sh test,dev
+
+demo: environment
+	$(BIN)/gstudy demo
+
+test: environment
+	$(PYTEST)
+
+slow: environment
+	$(PYTEST) -m ""
+
+notebook: environment
+	$(PYTEST) -m notebook
+
+lint: environment
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: environment
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+readme: environment
+	$(BIN)/python tools/check_readme.py README.md
+
+ci:
+	bash .ci/run
+
+bench:
+	@sh tools/make_environment.sh test,dev,bench
+	$(BIN)/python -m benchmarks
+
+pins:
+	@sh tools/make_environment.sh test,dev,bench
+	$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

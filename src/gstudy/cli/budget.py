@@ -1,0 +1,276 @@
+"""`gstudy budget`: the score, how far it moves, and where that comes from."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gstudy.cli.check import read_study, trials_path
+from gstudy.cli.exits import guarded, unconverged, usage_error
+from gstudy.cli.fit import check_sampler
+from gstudy.cli.options import (
+    AllowUnconverged,
+    Chains,
+    Cores,
+    Draws,
+    Json,
+    Quiet,
+    Sampler,
+    Seed,
+    Tune,
+)
+
+if TYPE_CHECKING:
+    from gstudy.cli.first_screen import FirstScreen
+    from gstudy.fits.fitted import Fit
+    from gstudy.study.declaration import Study
+    from gstudy.study.trials import Trials
+
+__all__ = ["budget_command", "leave_files", "screen_or_exit"]
+
+RUN_SUFFIX = ".nc"
+STUDY_SUFFIX = ".toml"
+
+
+@guarded
+def budget_command(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA|STUDY|RUN", help="Trials, a study file (TOML), or a saved run (.nc)."
+        ),
+    ],
+    study: Annotated[
+        Path | None, typer.Option("--study", metavar="FILE", help="Study file of the trials.")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option("--system", metavar="NAME", help="One system instead of all.")
+    ] = None,
+    design: Annotated[
+        str | None,
+        typer.Option("--design", metavar="task=100,rollout=4", help="Budget of another design."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Leave run, tables and plot there."),
+    ] = None,
+    seed: Seed = None,
+    draws: Draws = 1000,
+    tune: Tune = 1000,
+    chains: Chains = 4,
+    cores: Cores = None,
+    sampler: Sampler = "pymc",
+    allow_unconverged: AllowUnconverged = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Print where a score's uncertainty comes from. Fits when it must."""
+    from gstudy.cli.output import hint, make_directory, print_json, show
+
+    check_sampler(sampler)
+    counts = None if design is None else read_design_option(design)
+    if source.suffix.lower() == RUN_SUFFIX and study is not None:
+        raise usage_error(f"{source} is a run and holds its study: leave --study out.")
+    directory = None if out is None else make_directory(out)
+    sampling = {
+        "draws": draws,
+        "tune": tune,
+        "chains": chains,
+        "seed": seed,
+        "cores": cores,
+        "sampler": sampler,
+        "progress": not quiet and not as_json,
+    }
+    if source.suffix.lower() == RUN_SUFFIX:
+        fit = _loaded(source)
+    else:
+        declared, trials = _declared_trials(source, study)
+        _check_questions(trials, declared, system, counts)
+        fit = _sampled(declared, trials, sampling)
+    if directory is not None and source.suffix.lower() != RUN_SUFFIX:
+        fit.save(directory / "run.nc")
+    screen = screen_or_exit(fit, system=system, design=counts, allow=allow_unconverged)
+    if as_json:
+        print_json(screen.tables())
+    else:
+        show(screen.text())
+    if directory is not None:
+        leave_files(screen, directory)
+        hint(f"\nwrote the budget as tables and plot to {directory}", quiet=quiet or as_json)
+    hint(f"\n{_next_steps(screen, source, directory)}", quiet=quiet or as_json)
+
+
+def screen_or_exit(
+    fit: Fit, *, system: str | None, design: dict[str, int] | None, allow: bool
+) -> FirstScreen:
+    """The first screen, or exit code 3 when a printed number fails a gate."""
+    from gstudy.cli.first_screen import first_screen
+
+    screen = first_screen(fit, system=system, design=design)
+    if screen.failure and not allow:
+        raise unconverged(screen.failure)
+    return screen
+
+
+def leave_files(screen: FirstScreen, directory: Path) -> None:
+    """`budget.md`, `budget.csv`, `budget.json` and `budget.png` in a directory."""
+    import json
+
+    from gstudy.cli.first_screen import LEVEL
+    from gstudy.cli.output import payload, write_text
+
+    write_text(directory / "budget.md", screen.markdown())
+    rows = screen.budget.summary(LEVEL)
+    if screen.failure:
+        rows["note"] = screen.failure
+    write_text(directory / "budget.csv", rows.to_csv())
+    tables = json.dumps(payload(screen.tables()), indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(directory / "budget.json", tables + "\n")
+    _write_plot(screen, directory / "budget.png")
+
+
+def _write_plot(screen: FirstScreen, path: Path) -> None:
+    import matplotlib as mpl
+
+    # No window is opened, whatever display there is.
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    from gstudy.report.plots import plot_budget
+
+    figure, _ = plot_budget(screen.budget)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def read_design_option(text: str) -> dict[str, int]:
+    """`task=100,rollout=4` as a mapping.
+
+    Raises
+    ------
+    typer.Exit
+        A usage error, when it is not that.
+    """
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        name, sign, number = (piece.strip() for piece in part.rpartition("="))
+        if not sign or not name or not number.isascii() or not number.isdigit():
+            raise usage_error(
+                f"--design {text!r}: {part!r} is not FACET=NUMBER. Such as task=100,rollout=4."
+            )
+        if name in counts:
+            raise usage_error(f"--design {text!r} names {name!r} twice.")
+        counts[name] = int(number)
+    return counts
+
+
+def _loaded(path: Path) -> Fit:
+    from gstudy.fits.files import load
+
+    return load(path)
+
+
+def _sampled(study: Study, trials: Trials, sampling: dict[str, Any]) -> Fit:
+    from gstudy.model.sampling import fit
+
+    return fit(study, trials, **sampling)
+
+
+def _declared_trials(source: Path, study: Path | None) -> tuple[Study, Trials]:
+    """The trials with the declaration that was given, or the one that is assumed and told."""
+    from gstudy.cli.output import hint
+    from gstudy.study.trials import read_trials
+
+    if source.suffix.lower() == STUDY_SUFFIX:
+        if study is not None:
+            raise usage_error(f"{source} is a study itself: give the trials, or leave --study out.")
+        declared = read_study(source)
+        return declared, read_trials(trials_path(declared, None, source), declared)
+    if study is not None:
+        declared = read_study(study)
+    else:
+        from gstudy.cli.assumed import assumed_study
+
+        assumed = assumed_study(source)
+        hint(_assumed_text(assumed.toml, assumed.unused), quiet=False)
+        declared = assumed.study
+    return declared, read_trials(source, declared)
+
+
+def _check_questions(
+    trials: Trials, study: Study, system: str | None, design: dict[str, int] | None
+) -> None:
+    """What would fail after minutes of sampling, before them."""
+    from gstudy.errors import QuantityError, did_you_mean, explain
+
+    if system is not None and system != "new" and study.object is not None:
+        labels = list(trials.table[study.object].unique())
+        if system not in labels:
+            raise QuantityError(
+                explain(
+                    f"no {study.object} is named {system!r}",
+                    allowed=labels,
+                    do=did_you_mean(system, labels),
+                )
+            )
+    known = [*study.facet_names, *(["trials"] if study.trials else [])]
+    for facet in design or {}:
+        if facet not in known:
+            raise QuantityError(
+                explain(
+                    f"--design names an unknown facet {facet!r}",
+                    allowed=known,
+                    do=did_you_mean(facet, known),
+                )
+            )
+
+
+def _assumed_text(toml: str, unused: tuple[str, ...]) -> str:
+    lines = ["No study was given; from the names of the columns this one is assumed:", ""]
+    lines += [f"  {line}".rstrip() for line in toml.splitlines()]
+    lines += ["", "If it is wrong, save it as a file, mend it, and pass --study FILE."]
+    if unused:
+        lines.append(f"Columns that nothing was made of: {', '.join(unused)}.")
+    return "\n".join([*lines, ""])
+
+
+def _next_steps(screen: FirstScreen, source: Path, directory: Path | None) -> str:
+    """Commands that lead on."""
+    is_run = source.suffix.lower() == RUN_SUFFIX
+    lines = ["Next:"]
+    if is_run:
+        saved = shlex.quote(str(source))
+    elif directory is not None:
+        saved = shlex.quote(str(directory / "run.nc"))
+    else:
+        lines.append("  the same with --out DIR             keeps the run, tables and plot")
+        saved = "DIR/run.nc"
+    lines.append(f"  gstudy budget {saved} --design {shlex.quote(_larger_design(screen))}")
+    if len(screen.score.observed) > 1:
+        name = shlex.quote(str(screen.score.observed.index[0]))
+        lines.append(f"  gstudy budget {saved} --system {name}")
+    if is_run and directory is None:
+        lines.append(f"  gstudy budget {saved} --out DIR   leaves tables and plot as files")
+    return "\n".join(lines)
+
+
+def _larger_design(screen: FirstScreen) -> str:
+    """The design as found with twice as many levels of the largest source."""
+    fit = screen.fit
+    levels = {
+        facet: max(round(n), 1)
+        for facet, n in fit.design.facet_levels.items()
+        if facet != fit.study.object and facet not in fit.design.pinned
+    }
+    if fit.study.trials is not None and fit.study.counted is None:
+        levels["trials"] = max(round(fit.design.n_trials / len(fit.design.cells.trials)), 1)
+    share = screen.budget.summary()["share"].sort_values(ascending=False)
+    for name in share.index:
+        facets = [facet for facet in levels if facet in str(name).split(":")]
+        if facets and facets[-1] not in fit.design.not_sampled:
+            levels[facets[-1]] *= 2
+            break
+    return ",".join(f"{facet}={n}" for facet, n in levels.items())

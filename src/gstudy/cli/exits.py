@@ -1,0 +1,94 @@
+"""How a command ends: exit codes, errors as plain messages, warnings as plain lines."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+
+import typer
+
+__all__ = ["DATA_WRONG", "NOT_CONVERGED", "guarded", "unconverged", "usage_error"]
+
+DATA_WRONG = 1
+USAGE = 2
+NOT_CONVERGED = 3
+
+# What a shell reports of a program that a signal ended: 128 + SIGINT, 128 + SIGPIPE.
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def guarded[Command: Callable[..., None]](command: Command) -> Command:
+    """The command, ending with an exit code and a message where it would raise."""
+
+    @functools.wraps(command)
+    def inner(*args: object, **kwargs: object) -> None:
+        from gstudy.errors import GstudyError
+
+        try:
+            with _plain_warnings():
+                command(*args, **kwargs)
+            sys.stdout.flush()
+        except GstudyError as error:
+            _say(f"error: {error}")
+            raise typer.Exit(DATA_WRONG) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            _silence_stdout()
+            raise typer.Exit(PIPE_CLOSED) from None
+
+    return inner  # type: ignore[return-value]
+
+
+def unconverged(reason: str) -> typer.Exit:
+    """Say that numbers are withheld, and why; raise what it returns."""
+    _say(f"error: {reason}")
+    _say("Numbers are withheld; --allow-unconverged prints them with this note.")
+    return typer.Exit(NOT_CONVERGED)
+
+
+def usage_error(message: str) -> typer.Exit:
+    """Say what is wrong with the command line; raise what it returns."""
+    _say(f"error: {message}")
+    return typer.Exit(USAGE)
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our warnings as one plain line each on standard error, without code lines."""
+    from gstudy.errors import ConvergenceWarning, EstimabilityWarning
+
+    with warnings.catch_warnings():
+        library = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
+            if issubclass(category, ConvergenceWarning | EstimabilityWarning):
+                _say(f"warning: {message}")
+            else:
+                library(message, category, *rest)  # type: ignore[arg-type]
+
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", EstimabilityWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def _say(text: str) -> None:
+    from gstudy.display import printable
+
+    encoding = getattr(sys.stderr, "encoding", None)
+    with contextlib.suppress(BrokenPipeError):
+        print(printable(text, encoding), file=sys.stderr)
+
+
+def _silence_stdout() -> None:
+    """What is still in the buffer would be an error again at exit."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)

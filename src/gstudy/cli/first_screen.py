@@ -1,0 +1,293 @@
+"""The first screen of a budget: what the score is, how far it moves, and why, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gstudy.display import Table, bar, percent, points, shorten, wrapped
+from gstudy.fits.gates import STAMP, stamp
+from gstudy.questions.scores import SHARED_SDS, listed, plural, score
+from gstudy.variance.budgets import variance_budget
+from gstudy.variance.components import variance_components
+from gstudy.variance.rerun import rerun_noise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+    import xarray as xr
+
+    from gstudy.fits.fitted import Fit
+    from gstudy.questions.scores import Score
+    from gstudy.variance.budgets import VarianceBudget
+    from gstudy.variance.components import VarianceComponents
+    from gstudy.variance.rerun import RerunNoise
+
+__all__ = ["FirstScreen", "first_screen"]
+
+LEVEL = 0.95
+WIDTH = 80
+
+_NAME_WIDTH = 24
+_BAR_WIDTH = 13
+# Smaller sources are summed up in one line, so that the screen stays one.
+_LEAST_SHARE = 0.005
+_MOST_ROWS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """Everything that `gstudy budget` tells of one fit.
+
+    Parameters
+    ----------
+    fit : Fit
+    score : Score
+    budget : VarianceBudget
+    rerun : RerunNoise
+    components : VarianceComponents
+    failure : str or None
+        Why the numbers must not be published; every table carries it.
+    """
+
+    fit: Fit
+    score: Score
+    budget: VarianceBudget
+    rerun: RerunNoise
+    components: VarianceComponents
+    failure: str | None
+
+    def text(self) -> str:
+        """The screen, at most 80 columns wide."""
+        stamped = wrapped(self.failure, WIDTH) if self.failure else []
+        parts = [
+            stamped,
+            _data_lines(self.fit),
+            _score_lines(self.score),
+            _budget_lines(self.budget),
+            _rerun_lines(self.rerun),
+            _coverage_lines(self.fit),
+            _gate_lines(self.fit),
+        ]
+        return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+    def tables(self) -> dict[str, Table]:
+        """The same as tables: `score`, `budget`, `rerun_noise`, `components`, `gates`."""
+        stamped = {"not_converged": _stamp_table(self.failure)} if self.failure else {}
+        return stamped | {
+            "score": _full_table(self.score.summary(LEVEL), self.score.table(LEVEL)),
+            "budget": _full_table(self.budget.summary(LEVEL), self.budget.table(LEVEL)),
+            "rerun_noise": _full_table(self.rerun.summary(LEVEL), self.rerun.table(LEVEL)),
+            "components": _full_table(self.components.summary(LEVEL), self.components.table(LEVEL)),
+            "not_covered": _coverage_table(self.fit),
+            "gates": self.fit.diagnostics.table(),
+        }
+
+    def markdown(self) -> str:
+        """The tables that a report shows, as Markdown."""
+        tables = [
+            self.score.table(LEVEL),
+            self.budget.table(LEVEL),
+            self.rerun.table(LEVEL),
+            _coverage_table(self.fit),
+            self.fit.diagnostics.table(),
+        ]
+        return "\n\n".join(table.markdown() for table in tables if len(table.frame)) + "\n"
+
+
+def first_screen(
+    fit: Fit, *, system: str | None = None, design: Mapping[str, int] | None = None
+) -> FirstScreen:
+    """Measure everything that the screen tells.
+
+    Parameters
+    ----------
+    fit : Fit
+    system : str, optional
+        One system; the mean over systems by default.
+    design : mapping of str to int, optional
+        A balanced design for budget and re-run noise; as collected by default.
+
+    Raises
+    ------
+    QuantityError
+        For an unknown system, or a design that this fit cannot answer for.
+    """
+    found = score(fit, system=system)
+    budget = variance_budget(fit, design, system=system)
+    rerun = rerun_noise(fit, design, system)
+    components = variance_components(fit, system=system)
+    failure = _failure(fit, (found.draws, budget.draws, rerun.draws, components.draws))
+    return FirstScreen(
+        fit=fit,
+        score=_stamped(found, failure),
+        budget=_stamped(budget, failure),
+        rerun=_stamped(rerun, failure),
+        components=_stamped(components, failure),
+        failure=failure,
+    )
+
+
+def _failure(fit: Fit, draws: Sequence[xr.DataArray]) -> str | None:
+    """The first gate that is not passed: the fit's, then those of what is printed."""
+    if not fit.diagnostics.passed:
+        return stamp(draws[0], fit.diagnostics)
+    return next((note for note in map(stamp, draws) if note), None)
+
+
+def _stamped[Result: Score | VarianceBudget | RerunNoise | VarianceComponents](
+    result: Result, failure: str | None
+) -> Result:
+    """The result with the stamp as its first note."""
+    if failure is None:
+        return result
+    rest = tuple(note for note in result.notes if not note.startswith(STAMP))
+    return replace(result, notes=(failure, *rest))
+
+
+def _stamp_table(failure: str) -> Table:
+    import pandas as pd
+
+    return Table(pd.DataFrame({"note": [failure]}), "Not converged")
+
+
+def _told(notes: Sequence[str]) -> list[str]:
+    """Notes but those that the screen says elsewhere, indented."""
+    elsewhere = (STAMP, "Not covered", SHARED_SDS)
+    own = [note for note in notes if not note.startswith(elsewhere)]
+    return [f"  {line}" for note in own for line in wrapped(note, WIDTH - 2)]
+
+
+def _data_lines(fit: Fit) -> list[str]:
+    levels = [
+        f"{_count(n)} {facet if n == 1 else plural(facet)}"
+        for facet, n in fit.design.facet_levels.items()
+    ]
+    source = Path(fit.design.source).name
+    text = f"{source}: {fit.design.n_trials:,} trials, {' x '.join(levels)}"
+    return wrapped(text, WIDTH, indent="  ")
+
+
+def _score_lines(found: Score) -> list[str]:
+    summary = found.summary(LEVEL)
+    if len(summary) > 1:
+        return found.table(LEVEL).text(WIDTH).splitlines()
+    row = summary.iloc[0]
+    name = "" if found.observed.index.name == "mean of" else f" of {summary.index[0]}"
+    naive = _span(row["naive_lower"], row["naive_upper"])
+    full = _span(row["lower"], row["upper"])
+    lines = [
+        f"Score{name}: {percent(row['rate'])} of {row['n_trials']:,.0f} trials passed",
+        f"  naive 95% interval  {naive}  as if every trial were independent",
+        f"  full 95% interval   {full}  {row['ratio']:.1f} times as wide as the naive one",
+    ]
+    # Of one system the budget below says the same of its sds.
+    told = _told([f"The full interval is of the {found.estimand}.", *found.notes])
+    return [*(shorten(line, WIDTH) for line in lines), *told]
+
+
+def _budget_lines(budget: VarianceBudget) -> list[str]:
+    frame = budget.summary(LEVEL).sort_values("share", ascending=False, kind="stable")
+    width = budget.half_width(0.95).to_numpy()
+    low, high = _tails(width)
+    head = (
+        f"Where it comes from: {budget.estimand}, 95% half-width "
+        f"{points(float(width.mean()))} ({100 * low:.1f} to {100 * high:.1f})"
+    )
+    shown = frame[frame["share"] >= _LEAST_SHARE].head(_MOST_ROWS)
+    lines = [*wrapped(head, WIDTH, indent="  "), *(_source_line(row) for row in shown.itertuples())]
+    rest = frame.drop(index=shown.index)
+    if len(rest):
+        text = f"{len(rest)} smaller source{'s' if len(rest) > 1 else ''}"
+        lines.append(
+            f"  {text:<{_NAME_WIDTH}}  {'':{_BAR_WIDTH}}  {percent(rest['share'].sum()):>6}"
+        )
+    return [*lines, *_told(budget.notes)]
+
+
+def _source_line(row: object) -> str:
+    share, low, high = (getattr(row, name) for name in ("share", "share_lower", "share_upper"))
+    name = shorten(str(row.Index), _NAME_WIDTH)  # type: ignore[attr-defined]
+    interval = f"{100 * low:.1f} to {100 * high:.1f}%"
+    drawn = bar(share, _BAR_WIDTH)
+    line = f"  {name:<{_NAME_WIDTH}}  {drawn}  {percent(share):>6}  {interval:<14}"
+    return f"{line}  {row.role}".rstrip()  # type: ignore[attr-defined]
+
+
+def _rerun_lines(rerun: RerunNoise) -> list[str]:
+    difference = rerun.difference().to_numpy()
+    low, high = _tails(difference)
+    kept = listed([plural(facet) for facet in rerun.pinned]) or "evaluation"
+    drawn = listed([f"new {plural(facet)}" for facet in rerun.redrawn]) or "new trials"
+    size = f"{points(float(difference.mean()))} ({100 * low:.1f} to {100 * high:.1f})"
+    text = (
+        f"Re-run: a re-run of the same {kept} ({drawn}) moves the score by up to {size}, "
+        "95 times in 100."
+    )
+    return wrapped(text, WIDTH, indent="  ")
+
+
+def _coverage_lines(fit: Fit) -> list[str]:
+    rows = _uncovered(fit)
+    if not rows:
+        return []
+    lines = ["Not covered: the intervals say nothing of other levels of these"]
+    for name, level, why in rows:
+        lines += [f"  {line}" for line in wrapped(f"{name}: {level} ({why})", WIDTH - 2)]
+    return lines
+
+
+def _coverage_table(fit: Fit) -> Table:
+    import pandas as pd
+
+    frame = pd.DataFrame(_uncovered(fit), columns=["what", "level", "why"])
+    return Table(frame, "Not covered by any interval here")
+
+
+def _uncovered(fit: Fit) -> list[tuple[str, str, str]]:
+    """What was not sampled: name, its one level, why."""
+    design = fit.design
+    return [
+        *((facet, label, "one level only") for facet, label in design.not_sampled.items()),
+        *((facet, label, "pinned") for facet, label in design.pinned.items()),
+        *((name, str(value), "pinned") for name, value in fit.study.controlled.items()),
+    ]
+
+
+def _gate_lines(fit: Fit) -> list[str]:
+    known = fit.settings
+    parts = [f"{fit.diagnostics.chains} chains x {fit.diagnostics.draws:,} draws"]
+    parts += [f"{key} {known[key]}" for key in ("seed", "sampler") if known.get(key) is not None]
+    below = [str(fit.diagnostics), *(f"before: {text}" for text in fit.diagnostics.refits)]
+    return [
+        *wrapped(f"Fit: {', '.join(parts)}", WIDTH, indent="  "),
+        *(f"  {line}" for text in below for line in wrapped(text, WIDTH - 2)),
+    ]
+
+
+def _full_table(summary: pd.DataFrame, printed: Table) -> Table:
+    """Every column of a summary, with what is said of the printed table."""
+    return Table(
+        frame=summary,
+        title=printed.title,
+        scale=printed.scale,
+        level=printed.level,
+        notes=printed.notes,
+    )
+
+
+def _tails(values: object) -> tuple[float, float]:
+    import numpy as np
+
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])  # type: ignore[call-overload]
+    return float(low), float(high)
+
+
+def _span(low: float, high: float) -> str:
+    return f"{percent(low)} to {percent(high)}"
+
+
+def _count(n: float) -> str:
+    return f"{n:,}" if float(n).is_integer() else f"{n:.3g}"

@@ -1,0 +1,56 @@
+"""The command line: `gstudy check | fit | budget | demo`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gstudy.cli.budget import budget_command
+from gstudy.cli.check import check_command
+from gstudy.cli.demo import demo_command
+from gstudy.cli.fit import fit_command
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="gstudy",
+    help="How far would an evaluation's score move, and where does that come from?",
+    epilog="Start with `gstudy demo`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+
+
+def run() -> None:
+    """The entry point of the `gstudy` script."""
+    app(prog_name="gstudy")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"gstudy {version('gstudy')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("check")(check_command)
+app.command("fit")(fit_command)
+app.command("budget")(budget_command)
+app.command("demo")(demo_command)

@@ -1,0 +1,47 @@
+"""Options that several commands take, each written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "AllowUnconverged",
+    "Chains",
+    "Cores",
+    "Data",
+    "Draws",
+    "Json",
+    "Quiet",
+    "Sampler",
+    "Seed",
+    "StudyFile",
+    "Tune",
+]
+
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")]
+Data = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="DATA", help="Trials: CSV, Parquet or JSON lines. Default: `data` of the study."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print tables as JSON, and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no hints.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Same seed, same draws. Default: drawn and recorded.")
+]
+Draws = Annotated[int, typer.Option("--draws", min=1, help="Draws of each chain.")]
+Tune = Annotated[int, typer.Option("--tune", min=1, help="Tuning steps of each chain.")]
+Chains = Annotated[int, typer.Option("--chains", min=1, help="Number of chains.")]
+Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Chains run at a time.")]
+Sampler = Annotated[
+    str,
+    typer.Option("--sampler", metavar="pymc|direct", help="pymc, or direct: starts at once."),
+]
+AllowUnconverged = Annotated[
+    bool,
+    typer.Option("--allow-unconverged", help="Print numbers that fail a sampler gate, stamped."),
+]

@@ -1,0 +1,87 @@
+"""Errors and warnings: what is wrong, what was given, what is allowed, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ConvergenceWarning",
+    "DataError",
+    "DeclarationError",
+    "EstimabilityWarning",
+    "GstudyError",
+    "QuantityError",
+    "RunFileError",
+    "did_you_mean",
+    "explain",
+]
+
+
+_LONGEST = 200
+
+
+class GstudyError(Exception):
+    """Any error that gstudy raises on purpose; its text is written for the user."""
+
+
+class DeclarationError(GstudyError):
+    """The study's declaration is wrong, or asks for what is not there yet."""
+
+
+class DataError(GstudyError):
+    """The trials are wrong, or do not fit the declaration."""
+
+
+class QuantityError(GstudyError):
+    """A quantity, component or design was asked for that this source cannot give."""
+
+
+class RunFileError(GstudyError):
+    """A saved run cannot be read or written."""
+
+
+class EstimabilityWarning(UserWarning):
+    """A declared component is left out of the model because the data cannot inform it."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A printed quantity fails a sampler gate."""
+
+
+def explain(
+    what: str,
+    *,
+    given: object | None = None,
+    allowed: str | Iterable[str] | None = None,
+    do: str | None = None,
+) -> str:
+    """One message from its parts, so that every error reads alike.
+
+    >>> explain("unknown role", given="eror", allowed=["object", "error"], do="Mend it.")
+    "unknown role. Given: 'eror'. Allowed: object, error. Mend it."
+    """
+    parts = [what.rstrip(".") + "."]
+    if given is not None:
+        parts.append(f"Given: {_short(repr(given))}.")
+    if allowed is not None:
+        text = allowed if isinstance(allowed, str) else ", ".join(allowed)
+        parts.append(f"Allowed: {text.rstrip('.')}.")
+    if do is not None:
+        parts.append(do)
+    return " ".join(parts)
+
+
+def _short(text: str) -> str:
+    """A value as far as a message can show it: a transcript in a score column has pages."""
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
+
+
+def did_you_mean(name: str, options: Iterable[str]) -> str | None:
+    """``"Did you mean 'task'?"`` for the nearest option, or None.
+
+    >>> did_you_mean("taks", ["task", "judge"])
+    "Did you mean 'task'?"
+    """
+    near = difflib.get_close_matches(name, list(options), n=1, cutoff=0.6)
+    return f"Did you mean {near[0]!r}?" if near else None

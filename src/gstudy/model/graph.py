@@ -1,0 +1,128 @@
+"""The PyMC model: the definition of what is sampled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gstudy.model.likelihood import FusedBinomial
+from gstudy.model.parameterisation import Block, Parameterisation, parameterise
+from gstudy.study.cells import Cells
+from gstudy.study.declaration import Study
+from gstudy.study.estimable import Assessment, check
+from gstudy.study.priors import MU_DEFAULT, Prior
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+__all__ = ["build_model"]
+
+
+def build_model(study: Study, trials: Any) -> pm.Model:
+    """The hierarchical logistic model of a study as a ``pm.Model``.
+
+    ``logit P(y = 1) = mu + sum_c u_c[level]``, ``u_c ~ Normal(0, sd_c^2)``, one component per
+    index set; rows that share all levels are one binomial cell. The means of the effects are
+    swept into one `location`, whose prior variance is ``s0^2 + sum_c sd_c^2 / K_c``; mu and all
+    level effects are recovered exactly from its draws by `gstudy.fit`.
+
+    Parameters
+    ----------
+    study : Study
+    trials : Trials, DataFrame or path
+
+    Returns
+    -------
+    pm.Model
+        Free variables ``sd(<component>)`` (logit), ``z(<component>)`` (standardised) or
+        ``effect(<component>)`` (logit) per component, ``location`` (logit); observed
+        ``successes`` per cell.
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> study, trials = gs.example("airline")
+    >>> sorted(v.name for v in gs.build_model(study, trials).free_RVs)
+    ['location', 'sd(task)', 'z(task)']
+    """
+    assessment = trials if isinstance(trials, Assessment) else check(study, trials)
+    return model_of(parameterise(assessment.cells, mu_prior(study)), assessment.cells)
+
+
+def mu_prior(study: Study) -> Prior:
+    """The study's prior of mu, or the default."""
+    return study.priors.get("mu", MU_DEFAULT)
+
+
+def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
+    """Write a parameterisation down in PyMC."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    p = parameterisation
+    with pm.Model(coords=_coords(cells, p)) as model:
+        sds = [pm.HalfNormal(f"sd({b.name})", sigma=np.asarray(b.prior_sd)) for b in p.blocks]
+        blocks = [_effects(b, sd) for b, sd in zip(p.blocks, sds, strict=True)]
+        effects = pt.concatenate(blocks) if blocks else pt.zeros(0)
+        variance = p.mu_sd**2 + sum(
+            sd**2 / b.size for b, sd in zip(p.blocks, sds, strict=True) if b.swept
+        )
+        shift = pt.dot(p.weights, effects)
+        location = pm.Normal("location", mu=p.mu_mean + shift, sigma=pt.sqrt(variance))
+        pm.CustomDist(
+            "successes",
+            location - shift,
+            effects,
+            p.index,
+            p.trials,
+            np.asarray(p.log_coefficients),
+            logp=_log_likelihood,
+            random=_random_successes,
+            signature="(),(m),(n,c),(n),()->(n)",
+            observed=p.successes,
+            dims="cell",
+        )
+    return model
+
+
+def _coords(cells: Cells, p: Parameterisation) -> dict[str, Any]:
+    coords: dict[str, Any] = {b.name: cells.level_labels(c) for c, b in enumerate(p.blocks)}
+    return coords | {"cell": np.arange(len(p.trials))}
+
+
+def _effects(block: Block, sd: Any) -> Any:
+    """Effects of one component (logit), centred or not, swept or not."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    if block.n_free == 0:
+        return pt.zeros(block.size)
+    own_sd = sd**block.centring
+    if block.swept:
+        values = pm.ZeroSumNormal(block.variable, sigma=own_sd, dims=block.name)
+    else:
+        values = pm.Normal(block.variable, 0.0, own_sd, dims=block.name)
+    return sd ** (1.0 - block.centring) * values
+
+
+def _log_likelihood(
+    value: Any, mean: Any, effects: Any, index: Any, trials: Any, log_coefficients: Any
+) -> Any:
+    return FusedBinomial()(mean, effects, index, value, trials)[0] + log_coefficients
+
+
+def _random_successes(
+    mean: Any,
+    effects: Any,
+    index: NDArray[np.int32],
+    trials: Any,
+    log_coefficients: Any,
+    rng: np.random.Generator | None = None,
+    size: Any = None,
+) -> NDArray[np.float64]:
+    eta = np.expand_dims(mean, -1) + effects[..., index].sum(axis=-1)
+    rate = 1.0 / (1.0 + np.exp(-eta))
+    generator = rng if rng is not None else np.random.default_rng()
+    return generator.binomial(trials.astype(np.int64), rate).astype(np.float64)

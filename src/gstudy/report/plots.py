@@ -1,0 +1,190 @@
+"""Plots of results: each returns its figure and axes, and changes no global style."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gstudy._marks import visible
+from gstudy.display import number, percent, points, shorten
+from gstudy.fits.gates import STAMP, stamp
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from gstudy.variance.budgets import VarianceBudget
+
+__all__ = ["plot_budget"]
+
+# Okabe and Ito (2008): told apart with any colour vision, and in grey by their lightness.
+_COLOURS = {
+    "object": "#009E73",
+    "legitimate": "#0072B2",
+    "error": "#D55E00",
+    "not separable": "#CC79A7",
+}
+_OTHER = "#999999"
+_INK = "#222222"
+_PALE = "#666666"
+
+_LONGEST_LABEL = 32
+_BAR_INCHES = 0.36
+_WIDTH_INCHES = 7.0
+
+
+def plot_budget(
+    budget: VarianceBudget, *, level: float = 0.95, ax: Axes | None = None
+) -> tuple[Figure, Axes]:
+    """Share of each source in the variance of the score: bars with posterior intervals.
+
+    Parameters
+    ----------
+    budget : VarianceBudget
+    level : float
+        Posterior level of the intervals and of the half-width's interval, in (0, 1).
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    axes : matplotlib.axes.Axes
+
+    Raises
+    ------
+    QuantityError
+        For a level outside (0, 1).
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> study = gs.Study(score="passed", facets=[gs.Facet("task", role="legitimate")])
+    >>> vc = gs.assume(study, {"task": 3.0}, mu=0.0, scale="logit")
+    >>> figure, axes = gs.plot_budget(gs.variance_budget(vc, {"task": 100}))
+    >>> [text.get_text() for text in axes.get_yticklabels()]
+    ['task', 'residual']
+    """
+    frame = budget.summary(level).sort_values("share", ascending=False, kind="stable")
+    if ax is None:
+        figure, ax = _new_figure(len(frame))
+    else:
+        figure = ax.get_figure(root=True) or ax.figure  # type: ignore[assignment]
+    _draw_bars(ax, frame, intervals=not budget.assumed)
+    _style(ax, frame)
+    _caption(ax, budget, level)
+    return figure, ax
+
+
+def _new_figure(n_bars: int) -> tuple[Figure, Axes]:
+    import matplotlib.pyplot as plt
+
+    height = 2.0 + _BAR_INCHES * n_bars
+    figure, ax = plt.subplots(
+        figsize=(_WIDTH_INCHES, height), layout="constrained", facecolor="white"
+    )
+    ax.set_facecolor("white")
+    return figure, ax
+
+
+def _draw_bars(ax: Axes, frame: pd.DataFrame, *, intervals: bool) -> None:
+    places = np.arange(len(frame))
+    share = frame["share"].to_numpy()
+    for role in dict.fromkeys(frame["role"]):
+        own = (frame["role"] == role).to_numpy()
+        colour = _COLOURS.get(role, _OTHER)
+        ax.barh(places[own], share[own], height=0.62, color=colour, label=role, zorder=2)
+    ends = share
+    if intervals:
+        low, high = frame["share_lower"].to_numpy(), frame["share_upper"].to_numpy()
+        # The mean of a skewed share may lie outside a narrow interval.
+        reach = [np.maximum(share - low, 0), np.maximum(high - share, 0)]
+        ax.errorbar(
+            share, places, xerr=reach, fmt="none", ecolor=_INK, elinewidth=1.2, capsize=3, zorder=3
+        )
+        ends = np.maximum(share, high)
+    for place, value, end in zip(places, share, ends, strict=True):
+        ax.annotate(
+            percent(value),
+            (end, place),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=_INK,
+        )
+
+
+def _style(ax: Axes, frame: pd.DataFrame) -> None:
+    labels = [shorten(visible(str(name)), _LONGEST_LABEL) for name in frame.index]
+    # Labels are the user's: a dollar sign in one is no formula.
+    ax.set_yticks(np.arange(len(frame)), [label.replace("$", r"\$") for label in labels])
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.12)
+    ticks = np.linspace(0, 1, 6)
+    ax.set_xticks(ticks, [percent(tick, 0) for tick in ticks])
+    ax.set_xlabel("share of the variance of the reported score", fontsize=9, color=_INK)
+    ax.tick_params(axis="both", length=0, labelsize=9, labelcolor=_INK)
+    ax.grid(axis="x", color="#DDDDDD", linewidth=0.8, zorder=0)
+    ax.set_axisbelow(True)
+    for side in ("top", "right", "bottom"):
+        ax.spines[side].set_visible(False)
+    ax.spines["left"].set_color("#AAAAAA")
+    if frame["role"].nunique() > 1:
+        ax.legend(loc="lower right", frameon=False, fontsize=9, title="role", title_fontsize=9)
+
+
+def _caption(ax: Axes, budget: VarianceBudget, level: float) -> None:
+    """Title: whose score, and how wide; below it scale, level and any stamp."""
+    estimand = "\n".join(textwrap.wrap(visible(f"Variance budget: {budget.estimand}"), 74)).replace(
+        "$", r"\$"
+    )
+    lines = [
+        f"Half-width of the score's 95% interval: {_width(budget, level)}",
+        _reading(budget, level),
+    ]
+    note = next((text for text in budget.notes if text.startswith(STAMP)), None)
+    if note is None and not budget.assumed:
+        note = stamp(budget.draws)
+    if note:
+        lines = [*textwrap.wrap(visible(note), 90), *lines]
+    ax.set_title(estimand, loc="left", fontsize=10.5, color=_INK, pad=10 + 13 * len(lines))
+    ax.annotate(
+        "\n".join(lines),
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 6),
+        textcoords="offset points",
+        va="bottom",
+        fontsize=9,
+        color="#B00020" if note else _PALE,
+    )
+
+
+def _width(budget: VarianceBudget, level: float) -> str:
+    tail = (1 - level) / 2
+    width = budget.half_width(0.95).to_numpy().ravel()
+    low, high = np.quantile(width, [tail, 1 - tail])
+    shown = _amount(budget.scale, float(width.mean()))
+    if budget.assumed:
+        return f"±{shown}"
+    low_text, high_text = (_bare(budget.scale, float(x)) for x in (low, high))
+    return f"±{shown} ({low_text} to {high_text})"
+
+
+def _amount(scale: str, x: float) -> str:
+    return points(x) if scale == "score" else f"{number(x)} logits"
+
+
+def _bare(scale: str, x: float) -> str:
+    return f"{100 * x:.1f}" if scale == "score" else number(x)
+
+
+def _reading(budget: VarianceBudget, level: float) -> str:
+    if budget.assumed:
+        return f"{budget.scale} scale; assumed components, no intervals"
+    lines = f"lines: {100 * level:g}% equal-tailed intervals"
+    return f"{budget.scale} scale; bars: posterior mean, {lines}"

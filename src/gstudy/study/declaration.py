@@ -1,0 +1,356 @@
+"""The study: what is scored, which facets vary, what the claim covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gstudy.errors import DeclarationError, QuantityError, did_you_mean, explain
+from gstudy.study.component_names import (
+    Nesting,
+    declared_sets,
+    read_interactions,
+    read_keep,
+    read_priors,
+)
+from gstudy.study.index_sets import IndexSet, Rule, close, nesting_rules, set_name
+from gstudy.study.plain_values import (
+    Scalar,
+    check_facets_today,
+    check_score_columns,
+    read_average,
+    read_data_path,
+    read_family,
+    read_pinned,
+    read_rollout,
+)
+from gstudy.study.policies import read_failed_policy, read_missing_policy
+from gstudy.study.structure import check_columns, check_nesting, counted_facet, with_object
+from gstudy.study.toml_tables import read_arguments, read_toml
+
+if TYPE_CHECKING:
+    from gstudy.study.facets import Facet
+    from gstudy.study.priors import Prior
+
+__all__ = ["Study"]
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Study:
+    """A study as it is declared; the same in Python as in a TOML file.
+
+    Parameters
+    ----------
+    facets : list of Facet
+        The sources of variation, in the order that names of components follow.
+    score : str, optional
+        Column with 0/1 or true/false.
+    successes, trials : str, optional
+        Instead of `score`: columns with counts. If a nested facet has the column of `trials`,
+        its levels are counted, not named.
+    object : str, optional
+        Facet that is measured; alone it stands for a facet of that name and role.
+    average : str
+        The reported score: "trials", the mean over all trials.
+    controlled : mapping, optional
+        What is pinned and recorded without a column: name to text, number or truth value.
+    interactions : "auto", "none" or list of str
+        Components of two or more facets, such as ``["system:task"]``; facets in any order,
+        parents may be left out.
+    keep : list of str
+        Components to fit although the data hardly inform them.
+    on_failed_run : str or mapping
+        "raise", "incorrect" (score 0) or "drop"; or one of them per reason.
+    on_missing_score : str
+        "raise" or "drop": a trial that was never scored.
+    priors : mapping, optional
+        ``"mu"`` to a Normal and ``"sd(<component>)"`` to HalfNormals, on the logit scale, as
+        `Prior` or as mapping ``{"dist": "HalfNormal", "sigma": 5.0}``.
+    data : str or Path, optional
+        File of the trials.
+    rollout : str, optional
+        Facet of which a re-run draws new levels; found from the nesting if left out.
+    family : str
+        "binary".
+    standard_error : str, optional
+        For graded scores, which are not there yet.
+
+    Attributes
+    ----------
+    facets : tuple of Facet
+    interactions : "auto", "none" or tuple of str
+        Names in their canonical form, as in `keep` and in the keys of `priors`.
+    priors : mapping of str to Prior
+
+    Raises
+    ------
+    DeclarationError
+        Naming key, value, what is allowed and the mend.
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> study = gs.Study(
+    ...     score="passed",
+    ...     object="system",
+    ...     facets=[
+    ...         gs.Facet("task", role="legitimate"),
+    ...         gs.Facet("rollout", role="legitimate", nested_in=["system", "task"]),
+    ...     ],
+    ... )
+    >>> study.facet_names
+    ('system', 'task', 'rollout')
+    >>> study.name_of(study.closure("rollout"))
+    'system:task:rollout'
+    """
+
+    facets: tuple[Facet, ...]
+    score: str | None
+    successes: str | None
+    trials: str | None
+    object: str | None
+    average: str
+    controlled: Mapping[str, Scalar]
+    interactions: str | tuple[str, ...]
+    keep: tuple[str, ...]
+    on_failed_run: str | Mapping[str, str]
+    on_missing_score: str
+    priors: Mapping[str, Prior]
+    data: Path | None
+    rollout: str | None
+    family: str
+
+    def __init__(
+        self,
+        *,
+        facets: Sequence[Facet] = (),
+        score: str | None = None,
+        successes: str | None = None,
+        trials: str | None = None,
+        object: str | None = None,  # noqa: A002
+        average: str | Mapping[str, str] = "trials",
+        controlled: Mapping[str, Scalar] | None = None,
+        interactions: str | Sequence[str] = "auto",
+        keep: Sequence[str] = (),
+        on_failed_run: str | Mapping[str, str] = "raise",
+        on_missing_score: str = "raise",
+        priors: Mapping[str, Prior | Mapping[str, Any]] | None = None,
+        data: str | Path | None = None,
+        rollout: str | None = None,
+        family: str = "binary",
+        standard_error: str | None = None,
+    ) -> None:
+        check_score_columns(score, successes, trials)
+        declared, measured = with_object(facets, object)
+        _set(self, score=score, successes=successes, trials=trials, object=measured)
+        _set(self, facets=declared, family=read_family(family, standard_error))
+        check_columns(declared, {"score": score, "successes": successes, "trials": trials})
+        check_nesting(declared, self.counted)
+        check_facets_today(declared)
+        names = self.facet_names
+        nesting = Nesting(names, self.rules, self.counted)
+        _set(self, interactions=read_interactions(interactions, nesting))
+        sets = self.declared_sets()
+        _set(self, keep=read_keep(keep, nesting, sets))
+        _set(self, priors=read_priors({} if priors is None else priors, nesting, sets))
+        _set(self, on_failed_run=read_failed_policy(on_failed_run))
+        _set(self, on_missing_score=read_missing_policy(on_missing_score))
+        _set(self, controlled=read_pinned({} if controlled is None else controlled, names))
+        _set(self, average=read_average(average, names), data=read_data_path(data))
+        drawable = [name for name in names if name != measured]
+        _set(self, rollout=read_rollout(rollout, drawable))
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Study:
+        """Read a study file; a relative `data` path starts from its folder.
+
+        Raises
+        ------
+        DeclarationError
+            Naming the file, and in it the key, or the line that is not TOML.
+        """
+        tables = read_toml(path)
+        try:
+            return cls.from_dict(tables, base=Path(path).parent)
+        except DeclarationError as error:
+            raise DeclarationError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any], base: Path | None = None) -> Study:
+        """The study that a mapping with the tables of a study file declares.
+
+        Parameters
+        ----------
+        mapping : mapping
+            Such as `to_dict` gives and a TOML file holds.
+        base : Path, optional
+            Folder that a relative `data` path starts from.
+
+        Raises
+        ------
+        DeclarationError
+            For an unknown key or a wrong value.
+        """
+        return cls(**read_arguments(mapping, base))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tables of the study file; `from_dict` makes an equal study of them."""
+        plain = {
+            "data": None if self.data is None else str(self.data),
+            **{key: getattr(self, key) for key in ("score", "successes", "trials", "family")},
+            **{key: getattr(self, key) for key in ("object", "average", "rollout")},
+        }
+        failed = self.on_failed_run
+        model = {
+            "interactions": _listed(self.interactions),
+            "keep": list(self.keep),
+            "on_failed_run": failed if isinstance(failed, str) else dict(failed),
+            "on_missing_score": self.on_missing_score,
+        }
+        return {
+            **{key: value for key, value in plain.items() if value is not None},
+            "facets": {facet.name: _facet_table(facet) for facet in self.facets},
+            "controlled": dict(self.controlled),
+            "model": model,
+            "priors": {key: prior.to_dict() for key, prior in self.priors.items()},
+        }
+
+    @property
+    def facet_names(self) -> tuple[str, ...]:
+        """Names of the facets in declared order."""
+        return tuple(facet.name for facet in self.facets)
+
+    @property
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        """Direct parents of every facet, empty for a crossed one."""
+        return {facet.name: tuple(facet.nested_in) for facet in self.facets}
+
+    @property
+    def rules(self) -> list[Rule]:
+        """What the nesting says about index sets."""
+        return nesting_rules(self.parents)
+
+    @property
+    def counted(self) -> str | None:
+        """The facet whose column is that of `trials`: counted, without labels, or None."""
+        return counted_facet(self.facets, self.trials)
+
+    @property
+    def labelled(self) -> tuple[Facet, ...]:
+        """The facets that have labels in the data: all but the counted one."""
+        return tuple(facet for facet in self.facets if facet.name != self.counted)
+
+    def facet(self, name: str) -> Facet:
+        """The facet of that name.
+
+        Raises
+        ------
+        QuantityError
+            When there is none.
+        """
+        for facet in self.facets:
+            if facet.name == name:
+                return facet
+        raise QuantityError(
+            explain(
+                f"no facet is named {name!r}",
+                allowed=self.facet_names,
+                do=did_you_mean(str(name), self.facet_names),
+            )
+        )
+
+    def closure(self, names: str | Iterable[str]) -> IndexSet:
+        """The index set of one or several facets: themselves and all their parents.
+
+        Raises
+        ------
+        QuantityError
+            When one of them is no facet.
+        """
+        members = (names,) if isinstance(names, str) else tuple(names)
+        return close({self.facet(name).name for name in members}, self.rules)
+
+    def name_of(self, index_set: Iterable[str]) -> str:
+        """The name of an index set: its facets joined by ":" in declared order."""
+        return set_name(index_set, self.facet_names)
+
+    def declared_sets(self) -> dict[str, IndexSet]:
+        """Every component that the declaration allows, by name; the data decide which are fitted.
+
+        Main components in declared order, then interactions: those listed, or with "auto" each
+        pair of facets of which neither is nested in the other. A counted facet is in none.
+
+        Returns
+        -------
+        dict of str to frozenset of str
+        """
+        nesting = Nesting(self.facet_names, self.rules, self.counted)
+        return declared_sets(nesting, self.interactions)
+
+    def redrawn_on_rerun(self) -> frozenset[str]:
+        """The facets that a re-run of the same tasks draws anew.
+
+        The facet that `rollout` names and all that is nested in it. Without it the structure
+        decides, never a name: a counted facet; else the facets nested in the object, among
+        others; else the nested facets, not measurement error, in which no other such facet is
+        nested. Counts without a counted facet hold no rollouts that could be told apart.
+
+        Returns
+        -------
+        frozenset of str
+        """
+        drawn = {self.rollout} if self.rollout is not None else self._lowest()
+        return frozenset(facet.name for facet in self.facets if self.closure(facet.name) & drawn)
+
+    def __repr__(self) -> str:
+        score = self.score if self.trials is None else f"{self.successes} of {self.trials}"
+        width = max(len(name) for name in self.facet_names)
+        lines = [f"Study of {score}" + (f" by {self.object}" if self.object else "")]
+        for facet in self.facets:
+            nested = f", nested in {', '.join(facet.nested_in)}" if facet.nested_in else ""
+            counted = ", counted" if facet.name == self.counted else ""
+            lines.append(f"  {facet.name:<{width}}  {facet.role}{nested}{counted}")
+        listed = self.interactions
+        shown = listed if isinstance(listed, str) else ", ".join(listed)
+        lines.append(f"  interactions: {shown}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings do not pickle; the tables are the whole study.
+        return (Study.from_dict, (self.to_dict(),))
+
+    def _lowest(self) -> set[str]:
+        """The facets that are redrawn if the study names no rollout."""
+        if self.trials is not None:
+            return set() if self.counted is None else {self.counted}
+        nested = [f.name for f in self.facets if f.nested_in and f.name != self.object]
+        in_object = {name for name in nested if self.object in self.closure(name)}
+        if in_object:
+            return in_object
+        kept = [name for name in nested if self.facet(name).role != "error"]
+        return {
+            name
+            for name in kept
+            if not any(name in self.closure(other) for other in kept if other != name)
+        }
+
+
+def _set(study: Study, **values: object) -> None:
+    """Fill a frozen study while it is made."""
+    for name, value in values.items():
+        object.__setattr__(study, name, value)
+
+
+def _facet_table(facet: Facet) -> dict[str, Any]:
+    """The facet's table in a study file, without what it leaves to the defaults."""
+    values = {
+        key: getattr(facet, key) for key in ("role", "column", "reason", "universe", "varies")
+    }
+    table = {key: value for key, value in values.items() if value is not None}
+    return table | ({"nested_in": list(facet.nested_in)} if facet.nested_in else {})
+
+
+def _listed(names: str | tuple[str, ...]) -> str | list[str]:
+    return names if isinstance(names, str) else list(names)

@@ -1,0 +1,81 @@
+"""Duplicate trials: two rows that agree on every facet are one trial counted twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from gstudy.errors import DataError, explain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gstudy.study.declaration import Study
+    from gstudy.study.labels import Labels
+    from gstudy.study.source_rows import Source
+
+__all__ = ["refuse_duplicates"]
+
+_LONGEST = 60
+
+
+def refuse_duplicates(labels: Mapping[str, Labels], study: Study, source: Source) -> None:
+    """Refuse rows with the same labels on every facet.
+
+    Parameters
+    ----------
+    labels : mapping of str to Labels
+        Facet to the labels of its column.
+    study : Study
+    source : Source
+        Where they come from, for errors.
+
+    Raises
+    ------
+    DataError
+        Naming the first two such rows.
+    """
+    codes = pd.DataFrame({name: found.codes for name, found in labels.items()})
+    again = codes.duplicated().to_numpy()
+    if not again.any():
+        return
+    second = int(np.argmax(again))
+    first = int(np.argmax((codes == codes.iloc[second]).all(axis=1).to_numpy()))
+    trial = ", ".join(
+        f"{name} {_short(found.texts[found.codes[second]])!r}" for name, found in labels.items()
+    )
+    raise DataError(
+        explain(
+            f"{source.name}: {source.row(first)} and {source.row(second)} are the same trial, "
+            f"{trial} ({again.sum():,} of {again.size:,} rows repeat an earlier one)",
+            allowed="one row for each combination of labels",
+            do=_advice(study),
+        )
+    )
+
+
+def _short(label: str) -> str:
+    """A label as far as a message shows it: some tasks are labelled with their whole prompt."""
+    return label if len(label) <= _LONGEST else label[:_LONGEST] + "..."
+
+
+def _advice(study: Study) -> str:
+    if study.score is None:
+        return (
+            "Add such rows up if each counts other trials, drop the repeats if they are the same "
+            "ones, or declare the facet that tells them apart."
+        )
+    name = "repeat" if "rollout" in study.facet_names else "rollout"
+    return (
+        "If they are repeated runs, declare the facet that tells them apart, such as "
+        f'[facets.{name}] role = "legitimate", nested_in = {_parents(study)}; if a retry or a '
+        "second export left them behind, drop the repeats."
+    )
+
+
+def _parents(study: Study) -> str:
+    """The facets that a facet of repeated runs would be nested in."""
+    names = [facet.name for facet in study.labelled if facet.role != "error"]
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"

@@ -1,0 +1,108 @@
+"""The check before any sampling: what the data can say about the study's components."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gstudy.errors import EstimabilityWarning
+from gstudy.study.assessment import Assessment
+from gstudy.study.cells import make_cells
+from gstudy.study.components import Component, Verdict
+from gstudy.study.findings import findings
+from gstudy.study.layout import find_layout
+from gstudy.study.records import encode
+from gstudy.study.splits import Splits
+from gstudy.study.trials import read_trials
+from gstudy.study.verdicts import judged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from gstudy.study.declaration import Study
+    from gstudy.study.trials import Trials
+
+__all__ = ["Assessment", "Component", "Verdict", "assess", "check"]
+
+
+def check(study: Study, trials: Trials | pd.DataFrame | str | Path) -> Assessment:
+    """Say what the data can tell about a study, without sampling.
+
+    A component is *estimable*; *weak* under 5 levels, where its prior matters; *merged* with
+    another that splits the rows identically; *not sampled* with one level; or *inside residual*
+    with one trial per level. The last two are left out of the model unless `keep` asks for them.
+
+    Parameters
+    ----------
+    study : Study
+    trials : Trials, DataFrame or path
+
+    Returns
+    -------
+    Assessment
+        Verdicts with default priors and what to collect, the design as found, cells, notes,
+        memory estimate. Printed, it is a report of 80 columns.
+
+    Raises
+    ------
+    DeclarationError
+        For a listed interaction that the data cannot inform, a controlled facet with several
+        levels, a prior of a component that is not in the model.
+    DataError
+        For trials that cannot be read, and when none is usable.
+
+    Warns
+    -----
+    EstimabilityWarning
+        Names the components that are left out.
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> study, trials = gs.example("panel")
+    >>> found = gs.check(study, trials)
+    >>> found.component("rollout").n_levels
+    2160
+    """
+    assessment = assess(study, trials)
+    left_out = [row for row in assessment.rows if row.left_out and row.asked == "facet"]
+    if left_out:
+        warnings.warn(_warning(left_out), EstimabilityWarning, stacklevel=2)
+    return assessment
+
+
+def assess(study: Study, trials: Trials | pd.DataFrame | str | Path) -> Assessment:
+    """`check` without its warning."""
+    read = read_trials(trials, study)
+    records = encode(read, study)
+    splits = Splits(records, study)
+    rows, components, rules = judged(study, splits)
+    active = frozenset[str]().union(*(component.facets for component in components))
+    if study.object in records.facets:
+        active |= {study.object}
+    controlled = {facet.name for facet in study.facets if facet.role == "controlled"}
+    one_level = {
+        facet: label for facet, label in splits.one_level.items() if facet in splits.dropped
+    }
+    return Assessment(
+        study=study,
+        rows=rows,
+        components=components,
+        cells=make_cells(records, components, active, study),
+        rules=rules,
+        layout=find_layout(study, splits),
+        notes=(*read.notes, *findings(study, splits)),
+        not_sampled={f: label for f, label in one_level.items() if f not in controlled},
+        pinned={f: label for f, label in one_level.items() if f in controlled},
+        counts=read.counts,
+        n_trials=records.n_trials,
+        source=read.source,
+    )
+
+
+def _warning(left_out: Sequence[Verdict]) -> str:
+    told = "; ".join(f"{row.name}, {row.verdict} ({row.reason})" for row in left_out)
+    return f"left out of the model: {told}. The check says what to collect."

@@ -1,0 +1,196 @@
+"""What a careful reader would ask about the trials before fitting: one sentence per finding."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from gstudy.study.declaration import Study
+    from gstudy.study.partition import Partition
+    from gstudy.study.splits import Splits
+
+__all__ = ["findings"]
+
+# A drift is told when the rank-order trend lies this many standard errors from none.
+_DRIFT_Z = 3.0
+
+# Labels, groups and pairs that a note spells out.
+_SHOWN = 3
+
+
+def findings(study: Study, splits: Splits) -> tuple[str, ...]:
+    """Disconnected designs, undeclared nesting, drift over rollout order.
+
+    Parameters
+    ----------
+    study : Study
+    splits : Splits
+
+    Returns
+    -------
+    tuple of str
+        One note per finding, with what to do.
+    """
+    return (
+        *_disconnected(study, splits),
+        *_undeclared_nesting(study, splits),
+        *_drifts(study, splits),
+    )
+
+
+def _disconnected(study: Study, splits: Splits) -> Iterable[str]:
+    """Groups of objects that share no level of a facet they should be compared on."""
+    if study.object is None or not splits.is_sampled(study.object):
+        return
+    own, redrawn = study.closure(study.object), study.redrawn_on_rerun()
+    for facet in splits.records.facets:
+        other = study.closure(facet)
+        if not splits.is_sampled(facet) or study.object in other or facet in own | redrawn:
+            continue
+        groups = _connected(splits.of(own), splits.of(other))
+        if groups.max() > 0:
+            labels = _labels(study.object, splits)
+            named = [_and([labels[i] for i in np.flatnonzero(groups == g)]) for g in range(2)]
+            n = int(groups.max()) + 1
+            example = "for example " if n > 2 else ""
+            yield (
+                f"{n} groups of {study.object} share no {facet}: {example}{named[0]} against "
+                f"{named[1]}. Differences between the groups cannot be told from differences "
+                f"between their levels of {facet}: run some {facet} levels with all of them."
+            )
+
+
+def _connected(first: Partition, second: Partition) -> npt.NDArray[np.int64]:
+    """Group of each level of `first`, linked through common levels of `second`; from 0 up."""
+    group: npt.NDArray[np.int64] = np.arange(first.n_levels)
+    while True:
+        reached = np.full(second.n_levels, first.n_levels)
+        np.minimum.at(reached, second.index, group[first.index])
+        lowest = group.copy()
+        np.minimum.at(lowest, first.index, reached[second.index])
+        if np.array_equal(lowest, group):
+            return np.searchsorted(np.unique(group), group)
+        group = lowest
+
+
+def _undeclared_nesting(study: Study, splits: Splits) -> Iterable[str]:
+    """Pairs declared crossed in which each level of one lies in one level of the other."""
+    facets = [facet for facet in splits.records.facets if splits.is_sampled(facet)]
+    for child, parent in itertools.permutations(facets, 2):
+        low, high = study.closure(child), study.closure(parent)
+        if parent in low or child in high or not splits.is_repeated(low):
+            continue
+        if splits.is_told_by_parents(child, parent):
+            continue
+        inner, outer = splits.of(low), splits.of(high)
+        if inner.n_levels > outer.n_levels and inner.refines(outer):
+            rows = inner.first_rows()
+            # Two examples from two parents, where there are two.
+            second = int(np.flatnonzero(outer.index[rows] != outer.index[rows[0]])[0])
+            pairs = [
+                f"{_label(child, rows[i], splits)} under {_label(parent, rows[i], splits)}"
+                for i in (0, second)
+            ]
+            above = [*study.parents[child], parent]
+            yield (
+                f"each {child} occurs under one {parent} only ({', '.join(pairs)}), but they are "
+                f"declared crossed. If {child} levels belong to {parent} levels, declare "
+                f"it: [facets.{child}] nested_in = {_toml_list(above)}."
+            )
+
+
+def _drifts(study: Study, splits: Splits) -> Iterable[str]:
+    for facet in splits.records.facets:
+        if facet in study.redrawn_on_rerun() and _is_numbered(splits.records.labels[facet]):
+            yield from _drift(facet, study, splits)
+
+
+def _is_numbered(labels: Sequence[str]) -> bool:
+    return len(labels) > 1 and all(label.isascii() and label.isdigit() for label in labels)
+
+
+def _drift(facet: str, study: Study, splits: Splits) -> Iterable[str]:
+    """Trend of the pass rate over the order of a nested facet's labels, within its parents."""
+    whole = study.closure(facet)
+    own, parents = splits.of(whole), splits.of(whole - {facet})
+    if own.n_levels == len(splits.records.labels[facet]) and parents.n_levels > 1:
+        # Unique numbers under every parent are identifiers, not an order.
+        return
+    rate = own.totals(splits.records.successes) / own.totals(splits.records.trials)
+    group = parents.index[own.first_rows()]
+    place = _places(group)
+    within = study.name_of(whole - {facet})
+    z = _trend(place, rate, group)
+    early, late = rate[place < 1 / 3], rate[place > 2 / 3]
+    if abs(z) > _DRIFT_Z and len(early) and len(late):
+        yield (
+            f"the pass rate drifts over {facet} order: {early.mean():.1%} in the first third, "
+            f"{late.mean():.1%} in the last (z = {z:+.1f} within {within}). Levels "
+            f"of {facet} are then no repeats of one another: look for a cache, a rate "
+            f"limit or a changed snapshot, and declare what changed as a facet."
+        )
+
+
+def _places(group: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+    """Place of each level in its group's order, from 0 to 1; 0.5 when it is alone."""
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group)
+    starts = np.cumsum(sizes) - sizes
+    rank = np.empty(len(group))
+    rank[order] = np.arange(len(group)) - np.repeat(starts, sizes)
+    steps = np.maximum(sizes[group] - 1, 1)
+    places: npt.NDArray[np.float64] = np.where(sizes[group] > 1, rank / steps, 0.5)
+    return places
+
+
+def _trend(
+    place: npt.NDArray[np.float64], rate: npt.NDArray[np.float64], group: npt.NDArray[np.integer]
+) -> float:
+    """Stratified permutation z of the covariance of place and rate within groups.
+
+    With deviations within groups, ``T = sum x y`` has mean 0 and variance
+    ``sum_g (sum x^2)(sum y^2) / (n_g - 1)`` when rates are exchangeable within a group.
+    """
+    sizes = np.bincount(group)
+
+    def centred(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        means = np.bincount(group, weights=values) / sizes
+        deviations: npt.NDArray[np.float64] = values - means[group]
+        return deviations
+
+    x, y = centred(place), centred(rate)
+    squares = [np.bincount(group, weights=v**2) for v in (x, y)]
+    variance = float((squares[0] * squares[1] / np.maximum(sizes - 1, 1)).sum())
+    return float((x * y).sum() / np.sqrt(variance)) if variance > 0 else 0.0
+
+
+def _labels(facet: str, splits: Splits) -> list[str]:
+    """One quoted label per level of a facet, with its parents' labels."""
+    rows = splits.of(splits.study.closure(facet)).first_rows()
+    return [_label(facet, row, splits) for row in rows]
+
+
+def _label(facet: str, row: int, splits: Splits) -> str:
+    records, whole = splits.records, splits.study.closure(facet)
+    parts = [
+        records.labels[name][records.codes[row, i]]
+        for i, name in enumerate(records.facets)
+        if name in splits.reduced(whole)
+    ]
+    return repr(":".join(parts))
+
+
+def _and(texts: Sequence[str]) -> str:
+    shown = list(texts[:_SHOWN])
+    if len(texts) > _SHOWN:
+        shown.append(f"{len(texts) - _SHOWN} more")
+    return ", ".join(shown)
+
+
+def _toml_list(names: Sequence[str]) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"

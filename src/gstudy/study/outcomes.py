@@ -1,0 +1,276 @@
+"""Outcomes: what the two policies make of trials that failed or were never scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gstudy.errors import DataError, explain
+from gstudy.study.records import natural_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gstudy.study.declaration import Study
+    from gstudy.study.source_rows import Source
+
+__all__ = ["Settled", "settle"]
+
+Flags = npt.NDArray[np.bool_]
+
+# So many names are listed before "and 7 more".
+_LISTED = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """Trials after the two policies.
+
+    Parameters
+    ----------
+    usable : pandas.DataFrame
+        A column of labels per facet, then `successes` and `trials` (int64); one row per used row.
+    counts : pandas.DataFrame
+        Index: the object's levels, or "all"; columns n_rows, n_used, n_failed, n_unscored.
+    notes : tuple of str
+        One line for each thing that a reader of the numbers must know; empty if all were scored.
+    """
+
+    usable: pd.DataFrame
+    counts: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+def settle(table: pd.DataFrame, study: Study, source: Source) -> Settled:
+    """Apply `on_failed_run` and `on_missing_score` to a long table.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        As `Trials.table` holds it.
+    study : Study
+    source : Source
+        Where they come from, for errors.
+
+    Returns
+    -------
+    Settled
+
+    Raises
+    ------
+    DataError
+        When a policy is "raise" and there is such a trial, when a reason has no policy, when a
+        row of counts failed without a number of trials, and when no trial is left.
+    """
+    outcome = table["outcome"].to_numpy(dtype=object)
+    failed, unscored = outcome == "failed", outcome == "unscored"
+    groups = _objects(table, study)
+    policies = _failed_policies(table, failed, study, source)
+    _refuse_failed(table, failed & (policies == "raise"), groups, source)
+    if study.on_missing_score == "raise":
+        _refuse_unscored(unscored, groups, source)
+    incorrect = failed & (policies == "incorrect")
+    _refuse_uncounted(table, incorrect, source)
+    used = ~(failed | unscored) | incorrect
+    if not used.any():
+        raise DataError(
+            explain(
+                f"no trial of {source.name} can be used",
+                given=f"{failed.sum():,} failed, {unscored.sum():,} never scored",
+                do="Look at on_failed_run, and at why nothing was scored.",
+            )
+        )
+    notes = [
+        *_failed_notes(table, failed, policies, groups),
+        *_unscored_notes(unscored, groups),
+        *_lost_levels(table, used, study),
+    ]
+    counts = _counts(groups, used, failed, unscored)
+    return Settled(_usable(table, used, study), counts, tuple(notes))
+
+
+def _usable(table: pd.DataFrame, used: Flags, study: Study) -> pd.DataFrame:
+    rows = table.loc[used]
+    kept = rows[[facet.name for facet in study.labelled]].reset_index(drop=True)
+    if study.score is None:
+        successes, trials = rows["successes"].to_numpy(), rows["trials"].to_numpy()
+    else:
+        # A failed run that is used is one without a score: it counts as 0.
+        successes = np.nan_to_num(rows["score"].to_numpy()).astype(np.int64)
+        trials = np.ones(len(rows), dtype=np.int64)
+    return kept.assign(successes=successes, trials=trials)
+
+
+def _objects(table: pd.DataFrame, study: Study) -> pd.Series:
+    """The level of the object that each row belongs to, "all" without an object."""
+    if study.object is None:
+        return pd.Series("all", index=table.index, dtype="str")
+    return _levels(table, study.object, study).rename(study.object)
+
+
+def _levels(table: pd.DataFrame, facet: str, study: Study) -> pd.Series:
+    """The level of a facet in each row: its label, after those of its parents if it is nested."""
+    own = study.closure(facet)
+    names = [name for name in study.facet_names if name in own and name != facet]
+    level: pd.Series = table[facet]
+    for name in reversed(names):
+        level = table[name] + ":" + level
+    return level
+
+
+def _failed_policies(
+    table: pd.DataFrame, failed: Flags, study: Study, source: Source
+) -> npt.NDArray[np.object_]:
+    """What is done with each row if it failed."""
+    policy = study.on_failed_run
+    if isinstance(policy, str):
+        return np.full(len(table), policy, dtype=object)
+    reasons = table["reason"].to_numpy(dtype=object)
+    for reason in pd.unique(reasons[failed]):
+        if reason not in policy:
+            rows = np.flatnonzero(failed & (reasons == reason))
+            written = f'"{reason}"'
+            raise DataError(
+                explain(
+                    f"{source.name}, {source.row(int(rows[0]))}: the run failed for a reason that "
+                    f"on_failed_run does not name ({rows.size:,} such rows)",
+                    given=reason,
+                    allowed=policy,
+                    do=f'Add {written} = "incorrect" (score 0) or {written} = "drop" to '
+                    "on_failed_run in [model].",
+                )
+            )
+    return np.array([policy.get(reason, "raise") for reason in reasons], dtype=object)
+
+
+def _refuse_failed(table: pd.DataFrame, wrong: Flags, groups: pd.Series, source: Source) -> None:
+    if not wrong.any():
+        return
+    first = int(np.argmax(wrong))
+    reason = table["reason"].iloc[first]
+    as_incorrect, dropped = _rates(table, wrong)
+    raise DataError(
+        explain(
+            f"{source.name}: {_how_many(wrong, groups)} are failed runs, the first "
+            f"{source.row(first)}{f' ({reason})' if reason else ''}; nothing says how they count",
+            allowed=f'on_failed_run = "incorrect" (score 0: {as_incorrect} pass) or "drop" '
+            f"({dropped} pass), or one of them per reason",
+            do='Write it in [model] of the study, such as on_failed_run = "incorrect".',
+        )
+    )
+
+
+def _rates(table: pd.DataFrame, failed: Flags) -> tuple[str, str]:
+    """Pass rate if failed runs count as incorrect, and if they are dropped."""
+    if "score" in table:
+        scores = table["score"].to_numpy()
+        passed, total, extra = np.nansum(scores), (~np.isnan(scores)).sum(), failed.sum()
+    else:
+        trials = table["trials"].to_numpy()
+        extra = trials[failed].sum()
+        passed, total = table["successes"].to_numpy().sum(), trials.sum() - extra
+    return f"{passed / (total + extra):.1%}", f"{passed / total:.1%}" if total else "none"
+
+
+def _refuse_unscored(unscored: Flags, groups: pd.Series, source: Source) -> None:
+    if not unscored.any():
+        return
+    raise DataError(
+        explain(
+            f"{source.name}: {_how_many(unscored, groups)} were never scored, the first "
+            f"{source.row(int(np.argmax(unscored)))}",
+            allowed='on_missing_score = "drop"',
+            do='Score them, or write on_missing_score = "drop" in [model] of the study. If the '
+            'run failed, say so in a column: outcome = "failed".',
+        )
+    )
+
+
+def _refuse_uncounted(table: pd.DataFrame, incorrect: Flags, source: Source) -> None:
+    """A row of counts that failed says how many trials failed with it."""
+    if "trials" not in table:
+        return
+    rows = np.flatnonzero(incorrect & (table["trials"].to_numpy() == 0))
+    if rows.size:
+        raise DataError(
+            explain(
+                f"{source.name}, {source.row(int(rows[0]))}: the row failed and counts as "
+                f"incorrect, but its number of trials is missing ({rows.size:,} such rows)",
+                do='Fill it in, or write on_failed_run = "drop" in [model] of the study.',
+            )
+        )
+
+
+def _how_many(flags: Flags, groups: pd.Series) -> str:
+    return f"{flags.sum():,} of {flags.size:,} rows{_by_group(flags, groups)}"
+
+
+def _by_group(flags: Flags, groups: pd.Series) -> str:
+    """Rows per level of the object, most first; nothing without an object."""
+    if groups.name is None:
+        return ""
+    counts = groups[flags].value_counts()
+    return f" ({_listed(f'{level}: {n:,}' for level, n in counts.items())})"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    every = list(texts)
+    more = f" and {len(every) - _LISTED:,} more" if len(every) > _LISTED else ""
+    return ", ".join(every[:_LISTED]) + more
+
+
+def _failed_notes(
+    table: pd.DataFrame, failed: Flags, policies: npt.NDArray[np.object_], groups: pd.Series
+) -> list[str]:
+    notes = []
+    for policy, verb in (("incorrect", "counted as incorrect"), ("drop", "dropped")):
+        rows = failed & (policies == policy)
+        if rows.any():
+            why = _reasons(table["reason"][rows])
+            runs = "failed run" if rows.sum() == 1 else "failed runs"
+            notes.append(f"{rows.sum():,} {runs}{why} {verb}{_by_group(rows, groups)}")
+    return notes
+
+
+def _reasons(reasons: pd.Series) -> str:
+    """Why runs failed, the most frequent reason first; nothing if none was given."""
+    counts = reasons.value_counts()
+    if len(counts) == 1:
+        return f" ({counts.index[0]})" if counts.index[0] else ""
+    return f" ({_listed(f'{reason or "no reason"}: {n:,}' for reason, n in counts.items())})"
+
+
+def _unscored_notes(unscored: Flags, groups: pd.Series) -> list[str]:
+    if not unscored.any():
+        return []
+    rows = "row" if unscored.sum() == 1 else "rows"
+    return [f"{unscored.sum():,} {rows} never scored, dropped{_by_group(unscored, groups)}"]
+
+
+def _lost_levels(table: pd.DataFrame, used: Flags, study: Study) -> list[str]:
+    """Levels without any trial left; those of rollouts go with their one trial anyway."""
+    if used.all():
+        return []
+    notes = []
+    for facet in study.labelled:
+        if facet.name in study.redrawn_on_rerun():
+            continue
+        level = _levels(table, facet.name, study)
+        lost = natural_order(set(level[~used]) - set(level[used]))
+        if lost:
+            noun = "level has" if len(lost) == 1 else "levels have"
+            notes.append(f"{len(lost):,} {facet.name} {noun} no trial left: {_listed(lost)}")
+    return notes
+
+
+def _counts(groups: pd.Series, used: Flags, failed: Flags, unscored: Flags) -> pd.DataFrame:
+    flags = pd.DataFrame(
+        {"n_rows": True, "n_used": used, "n_failed": failed, "n_unscored": unscored},
+        index=groups.index,
+    )
+    counts = flags.groupby(groups).sum().astype(np.int64)
+    return counts.loc[natural_order(str(level) for level in counts.index)]

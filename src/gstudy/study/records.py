@@ -1,0 +1,152 @@
+"""Usable trials as integer codes: one row per distinct combination of labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from gstudy.errors import DataError, explain
+from gstudy.study.partition import Codes, split
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gstudy.study.declaration import Study
+    from gstudy.study.trials import Trials
+
+__all__ = ["Records", "encode", "natural_order", "parents_first"]
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Usable trials as integer codes, rows sorted by their codes, parents before children.
+
+    Parameters
+    ----------
+    facets : tuple of str
+        Labelled facets in declared order.
+    labels : dict of str to tuple of str
+        Own labels of each facet in natural order ("2" before "10"); a code is a place in it.
+    codes : int32 array (n_rows, n_facets)
+    successes, trials : int64 array (n_rows,)
+        Passes and trials of the row.
+    """
+
+    facets: tuple[str, ...]
+    labels: dict[str, tuple[str, ...]]
+    codes: Codes
+    successes: npt.NDArray[np.int64]
+    trials: npt.NDArray[np.int64]
+
+    @property
+    def n_trials(self) -> int:
+        """Number of usable trials."""
+        return int(self.trials.sum())
+
+
+def encode(trials: Trials, study: Study) -> Records:
+    """Usable trials as integer codes.
+
+    Parameters
+    ----------
+    trials : Trials
+    study : Study
+        Its policies say which failed and unscored trials are used.
+
+    Returns
+    -------
+    Records
+
+    Raises
+    ------
+    DataError
+        When no trial is usable.
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> study, trials = gs.example("airline")
+    >>> encode(trials, study).codes.shape
+    (50, 1)
+    """
+    usable = trials.usable(study)
+    # A count of 0 of 0 is no trial, and gives no level.
+    usable = usable[usable["trials"] > 0]
+    facets = tuple(facet for facet in study.facet_names if facet != study.counted)
+    _check_any(usable, trials)
+    coded = [_coded(usable[facet]) for facet in facets]
+    codes = np.empty((len(usable), len(facets)), dtype=np.int32)
+    for i, (column, _) in enumerate(coded):
+        codes[:, i] = column
+    rows = split(codes, [facets.index(facet) for facet in parents_first(facets, study)])
+    return Records(
+        facets=facets,
+        labels={facet: labels for facet, (_, labels) in zip(facets, coded, strict=True)},
+        codes=codes[rows.first_rows()],
+        successes=rows.totals(usable["successes"].to_numpy()),
+        trials=rows.totals(usable["trials"].to_numpy()),
+    )
+
+
+def parents_first(facets: Iterable[str], study: Study) -> list[str]:
+    """Facets in declared order, but none before a facet that it is nested in.
+
+    The order of levels then follows the labels within parents, so that child labels used again
+    under every parent and unique ones give the same arrays.
+    """
+    waiting, ordered = list(facets), list[str]()
+    while waiting:
+        ready = next(f for f in waiting if not (study.closure(f) - {f}).intersection(waiting))
+        waiting.remove(ready)
+        ordered.append(ready)
+    return ordered
+
+
+def natural_order(labels: Iterable[str]) -> list[str]:
+    """Labels sorted as people count: runs of digits by their value, the rest as text.
+
+    >>> natural_order(["10", "2", "b", "a10", "a2"])
+    ['2', '10', 'a2', 'a10', 'b']
+    """
+    return sorted(labels, key=_natural_key)
+
+
+def _natural_key(label: str) -> tuple[tuple[object, ...], str]:
+    # Text stands at even places and digits at odd ones, so that keys always compare. Digits are
+    # compared by length, then as text: their number has no limit. The label breaks ties.
+    parts: list[object] = list(_DIGITS.split(label))
+    for i in range(1, len(parts), 2):
+        digits = str(parts[i]).lstrip("0")
+        parts[i] = (len(digits), digits)
+    return tuple(parts), label
+
+
+def _coded(column: pd.Series) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
+    """Codes of a column of labels, and the labels that occur in natural order."""
+    import pandas as pd
+
+    codes, found = pd.factorize(column)
+    texts = [str(label) for label in found]
+    ordered = natural_order(texts)
+    place = {label: i for i, label in enumerate(ordered)}
+    ranks = np.fromiter((place[label] for label in texts), dtype=np.intp, count=len(texts))
+    return ranks[codes], tuple(ordered)
+
+
+def _check_any(usable: pd.DataFrame, trials: Trials) -> None:
+    if len(usable) == 0:
+        raise DataError(
+            explain(
+                f"no trial of {trials.source} can be used",
+                given=f"rows: {len(trials.table):,}, none with a trial that counts",
+                do="Look at the counts of failed and unscored trials, and at on_failed_run and "
+                "on_missing_score.",
+            )
+        )

@@ -1,0 +1,195 @@
+"""What a measuring function is given: a fit, or components, brought to one form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gstudy.errors import QuantityError, explain
+from gstudy.study.index_sets import IndexSet
+from gstudy.variance.decomposition import Decomposition
+from gstudy.variance.latent import Latent, latent_of_fit
+from gstudy.variance.structure import Structure
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from gstudy.fits.fitted import Fit
+    from gstudy.fits.gates import Diagnostics
+    from gstudy.study.cells import Cells
+    from gstudy.study.declaration import Study
+    from gstudy.variance.components import VarianceComponents
+
+__all__ = ["Basis", "basis_of", "latent_of", "structure_of_study"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Everything that derived quantities are computed from.
+
+    Parameters
+    ----------
+    study : Study
+    structure : Structure
+    latent : Latent or None
+        Logit-scale draws; None when score-scale components were assumed.
+    score : Decomposition or None
+        Assumed score-scale components.
+    cells : Cells or None
+        The design as collected; None for assumed components.
+    system : str or None
+        The level of the object that the source was restricted to, or "new".
+    prior_only : tuple of str
+        Components that were kept although the data do not inform them.
+    notes : tuple of str
+        What every table from this source must say.
+    diagnostics : Diagnostics or None
+        The sampler's gates, of a fit.
+    """
+
+    study: Study
+    structure: Structure
+    latent: Latent | None
+    score: Decomposition | None
+    cells: Cells | None
+    system: str | None = None
+    prior_only: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    diagnostics: Diagnostics | None = None
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the components were assumed, not estimated."""
+        return self.cells is None
+
+    def stamp(self, draws: xr.DataArray) -> tuple[str, ...]:
+        """The note that these draws must carry when they or their fit fail a gate, else none."""
+        if self.diagnostics is None:
+            return ()
+        from gstudy.fits.gates import stamp
+
+        note = stamp(draws, self.diagnostics)
+        return () if note is None else (note,)
+
+
+def basis_of(source: Fit | VarianceComponents) -> Basis:
+    """The basis of a fit or of components.
+
+    Raises
+    ------
+    QuantityError
+        For anything else.
+    """
+    from gstudy.fits.fitted import Fit
+
+    known = getattr(source, "basis", None)
+    if isinstance(known, Basis):
+        return known
+    if isinstance(source, Fit):
+        return _basis_of_fit(source)
+    raise QuantityError(
+        explain(
+            "a fit or variance components are needed",
+            given=type(source).__name__,
+            allowed="what gs.fit, gs.load, gs.variance_components and gs.assume return",
+        )
+    )
+
+
+def latent_of(source: Fit | VarianceComponents) -> Latent:
+    """The logit-scale draws of a source.
+
+    Raises
+    ------
+    QuantityError
+        For components that were assumed on the score scale: they have none.
+    """
+    latent = basis_of(source).latent
+    if latent is None:
+        raise QuantityError(
+            explain(
+                "components assumed on the score scale have no logit scale",
+                do="Assume variances on the logit scale: gs.assume(..., mu=, scale='logit').",
+            )
+        )
+    return latent
+
+
+def structure_of_study(
+    study: Study, components: Iterable[IndexSet], *, effects: bool = False
+) -> Structure:
+    """The structure of assumed components: facets crossed and nested as declared, none merged.
+
+    Parameters
+    ----------
+    study : Study
+    components : iterable of frozenset of str
+    effects : bool
+        Whether effects of levels of the object are given, so that it counts as sampled.
+
+    Returns
+    -------
+    Structure
+    """
+    sets = tuple(components)
+    used = frozenset[str]().union(*sets)
+    free = [f.name for f in study.facets if f.role not in ("object", "controlled")]
+    return Structure(
+        order=study.facet_names,
+        facets=tuple(facet for facet in study.facet_names if facet in used),
+        nesting=tuple(study.rules),
+        rules=tuple(rule for rule in study.rules if rule[0] <= used),
+        object=study.object if study.object in used or effects else None,
+        given=frozenset(),
+        roles={facet.name: facet.role for facet in study.facets},
+        merged={index_set: (index_set,) for index_set in sets},
+        absorbed=tuple(facet for facet in free if facet not in used),
+        not_sampled={},
+        redrawn=study.redrawn_on_rerun(),
+        counts_trials=study.trials is not None and study.counted is None,
+    )
+
+
+def _basis_of_fit(fit: Fit) -> Basis:
+    study, design = fit.study, fit.design
+    sampled = design.sampled
+    not_sampled = {f: label for f, label in design.not_sampled.items() if f not in sampled}
+    structure = Structure(
+        order=study.facet_names,
+        facets=sampled,
+        nesting=tuple(study.rules),
+        rules=tuple(design.rules),
+        object=study.object if study.object in sampled else None,
+        given=frozenset(),
+        roles={facet.name: facet.role for facet in study.facets},
+        merged={component.facets: component.merged for component in design.components},
+        absorbed=tuple(
+            facet.name
+            for facet in study.facets
+            if facet.role not in ("object", "controlled")
+            and facet.name not in (*sampled, *not_sampled)
+        ),
+        not_sampled=not_sampled,
+        redrawn=study.redrawn_on_rerun(),
+        counts_trials=study.trials is not None and study.counted is None,
+    )
+    return Basis(
+        study=study,
+        structure=structure,
+        latent=latent_of_fit(fit, structure),
+        score=None,
+        cells=design.cells,
+        prior_only=tuple(c.name for c in design.components if c.prior_only),
+        notes=_coverage_notes(structure),
+        diagnostics=fit.diagnostics,
+    )
+
+
+def _coverage_notes(structure: Structure) -> tuple[str, ...]:
+    """What was not sampled, and is therefore not covered."""
+    return tuple(
+        f"Not covered: {facet} was not sampled (one level, {label!r}); its variance is unknown."
+        for facet, label in structure.not_sampled.items()
+        if structure.roles[facet] != "object"
+    )

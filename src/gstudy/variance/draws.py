@@ -1,0 +1,107 @@
+"""Arrays of draws with their labels, and their summaries: per draw first, summarised last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from gstudy.errors import QuantityError, explain
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["INTERVAL_KIND", "Array", "labelled", "normal_quantile", "summarise", "unlabelled"]
+
+Array = npt.NDArray[np.float64]
+
+INTERVAL_KIND = "equal-tailed"
+
+
+def labelled(values: Array, component: Sequence[str] | None = None) -> xr.DataArray:
+    """Draws as an xarray object.
+
+    Parameters
+    ----------
+    values : array (chain, draw), or (component, chain, draw) with `component` given
+    component : sequence of str, optional
+
+    Returns
+    -------
+    xarray.DataArray (chain, draw[, component])
+    """
+    import xarray as xr
+
+    if component is None:
+        values = values[None]
+    n_chains, n_draws = values.shape[1:]
+    coords: dict[str, object] = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
+    if component is None:
+        return xr.DataArray(values[0], coords, ("chain", "draw"))
+    coords["component"] = np.array(list(component), dtype=object)
+    return xr.DataArray(np.moveaxis(values, 0, -1), coords, ("chain", "draw", "component"))
+
+
+def unlabelled(draws: xr.DataArray) -> Array:
+    """The array (component, chain, draw), or (chain, draw), of labelled draws."""
+    order = ["component", "chain", "draw"] if "component" in draws.dims else ["chain", "draw"]
+    return np.asarray(draws.transpose(*order).values, dtype=float)
+
+
+def summarise(values: Array, level: float) -> dict[str, Array]:
+    """Mean, median, sd and equal-tailed interval over all draws.
+
+    Parameters
+    ----------
+    values : array (n, chain, draw)
+    level : float
+        Posterior level of the interval, in (0, 1).
+
+    Returns
+    -------
+    dict of str to array (n,)
+        `mean`, `median`, `sd`, `lower`, `upper`. One draw, as of assumed components, has sd 0
+        and an interval without width.
+
+    Raises
+    ------
+    QuantityError
+        For a level outside (0, 1).
+    """
+    tail = (1 - _proportion(level, "level")) / 2
+    flat = values.reshape(len(values), -1)
+    lower, median, upper = np.quantile(flat, [tail, 0.5, 1 - tail], axis=1)
+    sd = flat.std(axis=1, ddof=1) if flat.shape[1] > 1 else np.zeros(len(flat))
+    return {"mean": flat.mean(axis=1), "median": median, "sd": sd, "lower": lower, "upper": upper}
+
+
+def normal_quantile(coverage: float) -> float:
+    """Half-width of a normal interval of this coverage, in standard deviations.
+
+    Raises
+    ------
+    QuantityError
+        For a coverage outside (0, 1).
+
+    Examples
+    --------
+    >>> round(normal_quantile(0.95), 2)
+    1.96
+    """
+    return NormalDist().inv_cdf((1 + _proportion(coverage, "coverage")) / 2)
+
+
+def _proportion(value: float, name: str) -> float:
+    if isinstance(value, bool) or not 0 < value < 1:
+        raise QuantityError(
+            explain(
+                f"{name} is not a proportion",
+                given=value,
+                allowed="numbers between 0 and 1, both excluded",
+                do=f"Write {name}=0.95 for 95%.",
+            )
+        )
+    return float(value)

@@ -1,0 +1,202 @@
+"""Re-run noise: how far a score moves when the same evaluation is run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gstudy.display import Table, points
+from gstudy.variance.basis import basis_of
+from gstudy.variance.budgets import mean_contributions, pairs_of
+from gstudy.variance.components import component_notes, estimand_of
+from gstudy.variance.decomposition import SCORE, decompositions
+from gstudy.variance.draws import INTERVAL_KIND, labelled, normal_quantile, summarise
+from gstudy.variance.weights import design_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from gstudy.fits.fitted import Fit
+    from gstudy.variance.components import VarianceComponents
+    from gstudy.variance.structure import Structure
+
+__all__ = ["RerunNoise", "rerun_noise"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RerunNoise:
+    """Variance of a reported score over re-runs, score scale.
+
+    Parameters
+    ----------
+    draws : xarray.DataArray (chain, draw)
+        Variance over re-runs, squared score units.
+    estimand : str
+        Whose score it is, and under which design.
+    redrawn, pinned : tuple of str
+        Facets of which a re-run draws new levels, and those whose levels stay.
+    notes : tuple of str
+    assumed : bool
+        Whether the components were assumed, not estimated.
+    """
+
+    draws: xr.DataArray
+    estimand: str
+    redrawn: tuple[str, ...]
+    pinned: tuple[str, ...]
+    notes: tuple[str, ...]
+    assumed: bool
+
+    @property
+    def scale(self) -> str:
+        """Always the score scale."""
+        return SCORE
+
+    def difference(self, coverage: float = 0.95) -> xr.DataArray:
+        """How far two such scores differ at most, with this probability.
+
+        Parameters
+        ----------
+        coverage : float
+            In (0, 1).
+
+        Returns
+        -------
+        xarray.DataArray (chain, draw)
+            ``z sqrt(2 variance)``; 0.08 is 8 points.
+
+        Raises
+        ------
+        QuantityError
+            For a coverage outside (0, 1).
+        """
+        return normal_quantile(coverage) * (2 * self.draws) ** 0.5
+
+    def summary(self, level: float = 0.95) -> pd.DataFrame:
+        """Variance, standard deviation and the 95% difference of two re-runs.
+
+        Parameters
+        ----------
+        level : float
+            Posterior level of the equal-tailed intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Index `quantity`: "variance", "sd", "difference"; columns `mean`, `median`, `sd`,
+            `lower`, `upper`. `attrs` name scale, estimand, interval and level.
+
+        Raises
+        ------
+        QuantityError
+            For a level outside (0, 1).
+        """
+        import pandas as pd
+
+        variance = self.draws.values
+        stacked = np.stack([variance, np.sqrt(variance), self.difference().values])
+        index = pd.Index(["variance", "sd", "difference"], name="quantity")
+        frame = pd.DataFrame(summarise(stacked, level), index=index)
+        frame.attrs.update(
+            scale=self.scale,
+            estimand=f"re-run noise of {self.estimand}",
+            interval=INTERVAL_KIND,
+            level=level,
+            assumed=self.assumed,
+        )
+        return frame
+
+    def table(self, level: float = 0.95) -> Table:
+        """The table that is printed."""
+        frame = self.summary(level).loc[["sd", "difference"]]
+        frame = frame[["mean"] if self.assumed else ["mean", "lower", "upper"]]
+        return Table(
+            frame=frame,
+            title=f"Re-run noise of {self.estimand}",
+            scale=self.scale,
+            level=None if self.assumed else level,
+            notes=(self._sentence(), *self.notes),
+            formats=dict.fromkeys(frame.columns, "points1"),
+        )
+
+    def _sentence(self) -> str:
+        size = points(float(self.difference().mean()))
+        drawn = ", ".join(self.redrawn) or "only the chance of each trial"
+        kept = f"; the same {', '.join(self.pinned)}" if self.pinned else ""
+        return f"Two such scores differ by up to {size} (95%). Drawn anew: {drawn}{kept}."
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def __repr__(self) -> str:
+        return self.table().text()
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+def rerun_noise(
+    source: Fit | VarianceComponents,
+    design: Mapping[str, int] | None = None,
+    system: str | None = None,
+) -> RerunNoise:
+    """Variance of a reported score over re-runs of the same evaluation.
+
+    Parameters
+    ----------
+    source : Fit or VarianceComponents
+    design : mapping of str to int, optional
+        As for `variance_budget`; by default the design as collected.
+    system : str, optional
+        As for `variance_budget`.
+
+    Returns
+    -------
+    RerunNoise
+
+    Raises
+    ------
+    QuantityError
+        As `variance_budget`.
+
+    Notes
+    -----
+    Every facet but rollouts, and what is nested in them, is pinned: a set whose facets are all
+    pinned contributes nothing, the others what they contribute to the budget, and each trial its
+    noise. The study says which facets are drawn anew. "Up to x": ``x = 1.96 sqrt(2 Var)``.
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> study = gs.Study(score="passed", facets=[gs.Facet("task", role="legitimate")])
+    >>> vc = gs.assume(study, {"task": 0.1, "residual": 0.14}, mean=0.6)
+    >>> round(100 * float(gs.rerun_noise(vc, {"task": 50}).difference().mean()), 1)
+    14.7
+    """
+    basis = basis_of(source)
+    parts = decompositions(basis, SCORE, system)
+    contributions, _ = mean_contributions(pairs_of(basis, parts, design))
+    part = next(iter(parts.values()))
+    moving = [*part.structure.redrawn_sets(part.sets), True][: len(contributions)]
+    redrawn, pinned = _told(part.structure)
+    draws = labelled(contributions[moving].sum(axis=0))
+    return RerunNoise(
+        draws=draws,
+        estimand=f"the score of {estimand_of(basis, parts)}, {design_text(design)}",
+        redrawn=redrawn,
+        pinned=pinned,
+        notes=(*basis.stamp(draws), *component_notes(basis, parts)),
+        assumed=basis.assumed,
+    )
+
+
+def _told(structure: Structure) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Facets that a re-run draws anew, and those that it keeps, in declared order."""
+    measured = [facet for facet, role in structure.roles.items() if role == "object"]
+    told = [facet for facet in structure.order if facet not in measured]
+    redrawn = tuple(facet for facet in told if facet in structure.redrawn)
+    return redrawn, tuple(facet for facet in told if facet not in redrawn)

@@ -1,0 +1,146 @@
+"""Commands that sample: fit, budget of trials, demo; with the direct sampler and few draws."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from handmade import small_study
+
+import gstudy as gs
+from gstudy.cli.main import app
+
+FEW = ("--sampler", "direct", "--seed", "5", "--tune", "400", "--cores", "2")
+STUDY = """
+data = "small.csv"
+score = "passed"
+object = "system"
+[facets.task]
+role = "legitimate"
+[facets.rollout]
+role = "legitimate"
+nested_in = ["system", "task"]
+"""
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]):
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            app([str(argument) for argument in arguments], prog_name="gstudy")
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    _, frame = small_study()
+    frame.to_csv(tmp_path / "small.csv", index=False)
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path
+
+
+def test_fit_saves_the_run_and_says_what_it_found(command, folder: Path) -> None:
+    run = folder / "run.nc"
+    code, out, err = command("fit", folder / "study.toml", "--out", run, *FEW, "--quiet")
+    assert code == 0, err
+    fit = gs.load(run)
+    assert out == f"{fit!r}\n"
+    assert fit.settings["seed"] == 5
+    assert fit.design.source == str(folder / "small.csv")
+    # Nothing but the warning on what the model leaves out.
+    assert all(line.startswith("warning: left out of the model") for line in err.splitlines())
+    assert len(err.splitlines()) == 1
+
+
+def test_one_seed_gives_one_run(command, folder: Path) -> None:
+    for name in ("one.nc", "two.nc"):
+        assert command("fit", folder / "study.toml", "--out", folder / name, *FEW)[0] == 0
+    one, two = gs.load(folder / "one.nc"), gs.load(folder / "two.nc")
+    assert one.mu.tobytes() == two.mu.tobytes()
+    assert one.effects("task").values.tobytes() == two.effects("task").values.tobytes()
+
+
+def test_fit_as_json_names_components_gates_and_settings(command, folder: Path) -> None:
+    arguments = ("fit", folder / "study.toml", "--out", folder / "run.nc", *FEW, "--json")
+    code, out, _ = command(*arguments)
+    assert code == 0
+    found = json.loads(out)["tables"]
+    assert list(found) == ["components", "gates", "settings"]
+    assert found["components"]["scale"] == "logit"
+    assert ["seed", "5"] in found["settings"]["rows"]
+
+
+def test_fit_checks_the_target_before_sampling(command, folder: Path) -> None:
+    code, out, err = command("fit", folder / "study.toml", "--out", folder / "none" / "run.nc")
+    assert (code, out) == (1, "")
+    assert "there is no directory" in err
+
+
+def test_few_draws_are_withheld_and_the_run_is_kept(command, folder: Path) -> None:
+    arguments = ("fit", folder / "study.toml", "--out", folder / "run.nc", *FEW, "--draws", "20")
+    code, out, err = command(*arguments)
+    assert (code, out) == (3, "")
+    assert "Numbers are withheld; --allow-unconverged" in err
+    assert not gs.load(folder / "run.nc").diagnostics.passed
+    assert command("budget", folder / "run.nc")[0] == 3
+    code, out, _ = command(*arguments, "--allow-unconverged")
+    assert code == 0
+    assert "NOT CONVERGED" in out
+
+
+def test_budget_of_a_study_file_fits_and_keeps_the_run(command, folder: Path) -> None:
+    out_dir = folder / "out"
+    code, out, err = command("budget", folder / "study.toml", "--out", out_dir, *FEW)
+    assert code == 0, err
+    assert "small.csv: 72 trials, 3 systems x 8 tasks x 3 rollouts" in out
+    assert (out_dir / "run.nc").is_file()
+    assert command("budget", out_dir / "run.nc")[1] == out
+
+
+def test_budget_of_trials_tells_what_it_assumed(command, folder: Path) -> None:
+    code, out, err = command("budget", folder / "small.csv", *FEW)
+    assert code == 0, err
+    assert "No study was given; from the names of the columns this one is assumed:" in err
+    assert '[facets.rollout]\n  role = "legitimate"\n  nested_in = ["system", "task"]' in err
+    code, with_study, _ = command(
+        "budget", folder / "small.csv", "--study", folder / "study.toml", *FEW
+    )
+    assert code == 0
+    assert with_study == out
+
+
+def test_questions_that_cannot_be_answered_fail_before_sampling(command, folder: Path) -> None:
+    code, _, err = command("budget", folder / "study.toml", "--system", "D")
+    assert code == 1
+    assert "no system is named 'D'" in err
+    code, _, err = command("budget", folder / "study.toml", "--design", "judge=2")
+    assert code == 1
+    assert "--design names an unknown facet 'judge'" in err
+
+
+def test_demo_leaves_everything_and_says_where(command, tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    code, out, err = command("demo", "-o", directory, "--sampler", "direct", "--quiet")
+    assert code == 0, err
+    assert "airline.csv: 200 trials, 50 tasks x 4 rollouts" in out
+    assert "Score: 42.0% of 200 trials passed" in out
+    left = sorted(path.name for path in directory.iterdir())
+    assert left == ["budget.csv", "budget.json", "budget.md", "budget.png", "run.nc"]
+    fit = gs.load(directory / "run.nc")
+    icc = gs.icc(fit, "task").summary()
+    assert icc["lower"].iloc[0] < 0.4046 < icc["upper"].iloc[0]
+
+
+def test_demo_goes_to_its_own_directory_by_default(
+    command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = command("demo", "--sampler", "direct")
+    assert code == 0
+    assert (tmp_path / "gstudy-demo" / "budget.png").is_file()
+    assert "In gstudy-demo: budget.csv, budget.json, budget.md, budget.png, run.nc" in err
+    assert "gstudy budget gstudy-demo/run.nc --design task=100,rollout=4" in err

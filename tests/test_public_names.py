@@ -1,0 +1,66 @@
+"""The public names: each resolves, the three lists of them agree, and importing them is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gstudy
+
+HEAVY = ("arviz", "matplotlib", "nutpie", "numba", "numpy", "pandas", "pymc", "scipy", "xarray")
+
+
+def test_every_public_name_resolves_to_what_its_module_defines() -> None:
+    for name in gstudy.__all__:
+        value = getattr(gstudy, name)
+        assert value.__name__ == name
+        assert value.__module__.startswith("gstudy.")
+        assert value.__doc__
+
+
+def test_the_three_lists_of_names_agree() -> None:
+    tree = ast.parse(Path(gstudy.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert typed == gstudy._PUBLIC
+    assert gstudy.__all__ == sorted(gstudy._PUBLIC)
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert set(dir(gstudy)) == {*gstudy.__all__, "__version__"}
+
+
+def test_a_misspelt_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'gstudy' has no attribute 'chek'"):
+        gstudy.chek  # noqa: B018
+
+
+def test_the_version_is_the_installed_one() -> None:
+    assert gstudy.__version__.split(".")[0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import gstudy; dir(gstudy)", HEAVY),
+        ("from gstudy import DataError, Facet", HEAVY),
+        ("from gstudy import Study, read_trials", ("arviz", "matplotlib", "nutpie", "pymc")),
+        (
+            "from gstudy import variance_budget, variance_components, icc, phi, load, plot_budget",
+            ("nutpie", "pymc", "pytensor"),
+        ),
+    ],
+)
+def test_importing_is_light(statement: str, absent: tuple[str, ...]) -> None:
+    code = f"import sys\n{statement}\nprint(*sorted(sys.modules.keys() & {set(absent)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,93 @@
+"""Re-run noise: what a re-run draws anew, what it keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from designs import study_of, within
+from handmade import small_fit
+from sources import logit_source, one
+
+import gstudy as gs
+from gstudy.variance.kernel import logistic_mean
+
+
+def test_pinned_sets_give_nothing_and_the_others_what_they_give_the_budget() -> None:
+    source = logit_source(
+        {"task": 1.2, "judge": 0.6, "task:rollout": 0.9},
+        0.4,
+        facets=["task", "rollout", "judge"],
+        nested={"rollout": ["task"]},
+        roles={"judge": "error"},
+    )
+    design = {"task": 10, "rollout": 2, "judge": 2}
+    parts = gs.variance_budget(source, design).summary()["mean"]
+    moving = ["task:rollout", "task:rollout:judge", "residual"]
+    noise = gs.rerun_noise(source, design)
+    assert one(noise.draws) == pytest.approx(parts[moving].sum(), rel=1e-13)
+    assert (noise.redrawn, noise.pinned) == (("rollout",), ("task", "judge"))
+
+
+def test_what_is_nested_in_rollouts_is_drawn_with_them() -> None:
+    study = study_of(
+        "query",
+        "version",
+        within("rollout", "query", "version"),
+        within("judge_call", "rollout", role="error"),
+    )
+    vc = gs.assume(
+        study, {"query": 0.12, "version": 0.0016, "rollout": 0.06, "judge_call": 0.04}, mean=0.7
+    )
+    noise = gs.rerun_noise(vc, {"query": 200, "version": 1, "rollout": 1, "judge_call": 1})
+    assert one(noise.draws) == pytest.approx(0.0005)
+    assert noise.redrawn == ("rollout", "judge_call")
+    assert one(noise.difference()) == pytest.approx(1.959964 * np.sqrt(0.001), rel=1e-6)
+    assert "Two such scores differ by up to 6.2 points (95%)" in str(noise)
+
+
+def test_rollouts_inside_the_residual_leave_the_noise_of_trials() -> None:
+    fit = small_fit()
+    noise = gs.rerun_noise(fit, system="A")
+    residual = gs.variance_budget(fit, system="A").draws.sel(component="residual")
+    np.testing.assert_allclose(noise.draws.values, residual.values, rtol=1e-14)
+    mean = gs.rerun_noise(fit)
+    parts = [gs.rerun_noise(fit, system=label).draws.values for label in ("A", "B:1", "C/2")]
+    np.testing.assert_allclose(mean.draws.values, np.mean(parts, axis=0), rtol=1e-12)
+
+
+def test_counts_without_rollouts_say_that_only_chance_is_drawn_anew() -> None:
+    study = study_of("task", score=None, successes="k", trials="n")
+    source = gs.assume(study, {"task": 2.0}, mu=0.3, scale="logit")
+    noise = gs.rerun_noise(source, {"task": 10, "trials": 4})
+    mean = float(logistic_mean(0.3, 2.0))
+    within_task = mean * (1 - mean) * (1 - one(gs.icc(source, "task").draws))
+    assert one(noise.draws) == pytest.approx(within_task / 40, rel=1e-10)
+    assert "Drawn anew: only the chance of each trial; the same task." in (
+        " ".join(str(noise).split())
+    )
+
+
+def test_the_pinned_weights_are_those_of_the_data(oracle: Any) -> None:
+    case = oracle("extra")["cases"]["pinned_tasks_unequal_weights"]
+    source = logit_source(case["logit_sd"], case["mu"], facets=["task"])
+    residual = gs.variance_components(source, scale="score").draws.sel(component="residual")
+    variance = one(residual) / sum(case["trials_per_task"])
+    assert variance == pytest.approx(case["variance_rerun"], abs=1e-8)
+    assert abs(variance - case["WRONG_q_minus_1_over_N"]) > 1e-3
+
+
+def test_the_study_may_name_its_rollout() -> None:
+    study = study_of("task", within("seed", "task"), within("try_", "seed"), rollout="seed")
+    source = gs.assume(study, {"task": 1.0, "seed": 0.5, "try_": 0.5}, mu=0.0, scale="logit")
+    assert gs.rerun_noise(source, {"task": 5, "seed": 2, "try_": 2}).redrawn == ("seed", "try_")
+
+
+def test_the_summary_is_in_score_units() -> None:
+    noise = gs.rerun_noise(small_fit())
+    frame = noise.summary()
+    assert frame.index.tolist() == ["variance", "sd", "difference"]
+    assert frame.attrs["scale"] == noise.scale == "score"
+    assert frame.loc["sd", "mean"] == pytest.approx(float((noise.draws**0.5).mean()))
+    assert "pt" in str(noise)
