@@ -54,7 +54,8 @@ def test_counts_are_known(tmp_path: Path) -> None:
     path.write_text("task,passes,rollouts\na,1,4\n")
     study = assumed_study(path).study
     assert (study.successes, study.trials) == ("passes", "rollouts")
-    assert study.facet_names == ("task",)
+    assert study.facet_names == ("task", "rollout")
+    assert study.counted == "rollout"
 
 
 def test_conditions_are_crossed_and_hold_rollouts(tmp_path: Path) -> None:

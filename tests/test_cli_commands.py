@@ -412,8 +412,10 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     import signal
 
     process = console("budget", fifo, start_new_session=True)
-    time.sleep(3)
-    process.send_signal(signal.SIGINT)
+    # Opens once the other end does.
+    with fifo.open("w"):
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert out == ""

@@ -90,6 +90,8 @@ def test_few_draws_are_withheld_and_the_run_is_kept(command, folder: Path) -> No
     code, out, _ = command(*arguments, "--allow-unconverged")
     assert code == 0
     assert "NOT CONVERGED" in out
+    found = json.loads(command(*arguments, "--allow-unconverged", "--json")[1])
+    assert found["tables"]["not_converged"]["rows"][0][0].startswith("NOT CONVERGED")
 
 
 def test_budget_of_a_study_file_fits_and_keeps_the_run(command, folder: Path) -> None:
@@ -144,3 +146,27 @@ def test_demo_goes_to_its_own_directory_by_default(
     assert (tmp_path / "gstudy-demo" / "budget.png").is_file()
     assert "In gstudy-demo: budget.csv, budget.json, budget.md, budget.png, run.nc" in err
     assert "gstudy budget gstudy-demo/run.nc --design task=100,rollout=4" in err
+
+
+def test_lost_rows_and_findings_are_told(command, folder: Path) -> None:
+    study = (folder / "study.toml").read_text()
+    policy = '[model]\non_failed_run = { timeout = "incorrect" }\non_missing_score = "drop"\n'
+    (folder / "study.toml").write_text(study + policy)
+    _, frame = small_study()
+    frame["outcome"] = "scored"
+    frame["reason"] = ""
+    frame["passed"] = frame["passed"].astype("Int64")
+    # Ends of the table: one run that failed, two trials that were never scored.
+    frame.loc[0, ["passed", "outcome", "reason"]] = [None, "failed", "timeout"]
+    frame.loc[[70, 71], "passed"] = None
+    frame.loc[[70, 71], "outcome"] = "unscored"
+    # Systems with tasks of their own cannot be compared on tasks.
+    frame["task"] = frame["system"] + frame["task"]
+    frame.to_csv(folder / "small.csv", index=False)
+    code, out, err = command("budget", folder / "study.toml", *FEW)
+    assert code == 0, err
+    told = "Of 72 rows 1 failed (policy: timeout incorrect) and 2 unscored (policy: drop)."
+    assert told in out
+    assert "Look at\n  - " in out
+    assert "share no task" in out
+    assert max(map(len, out.splitlines())) <= 80

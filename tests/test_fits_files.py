@@ -151,6 +151,23 @@ def test_saving_leaves_the_fit_as_it_was(fit: Fit, run: Path) -> None:
     assert run.stat().st_size > 0
 
 
+def test_a_sampled_fit_comes_back(tmp_path: Path) -> None:
+    study, trials = gs.example("airline")
+    with pytest.warns(gs.EstimabilityWarning):
+        made = gs.fit(study, trials, seed=2, draws=300, sampler="direct", progress=False)
+    made.save(tmp_path / "run.nc")
+    found = gs.load(tmp_path / "run.nc")
+    assert found.posterior.identical(made.posterior)
+    assert found.mu.tobytes() == made.mu.tobytes()
+    assert found.effects("task").values.tobytes() == made.effects("task").values.tobytes()
+    assert found.settings == made.settings
+    same_design(found, made)
+    for measure in (gs.variance_components, gs.variance_budget, gs.rerun_noise):
+        pd.testing.assert_frame_equal(
+            measure(found).summary(), measure(made).summary(), check_exact=True
+        )
+
+
 # ------------------------------------------------------------------------------ refusals
 
 

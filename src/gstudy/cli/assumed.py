@@ -73,12 +73,13 @@ def assumed_study(path: Path) -> Assumed:
     columns = _columns(path)
     known = {name.lower(): name for name in reversed(columns)}
     scores = _score_keys(known)
-    facets = _facets(known)
+    facets = _facets(known, scores.get("trials"))
     if not scores:
         raise DeclarationError(_refusal(path, columns, "score", [*_SCORES, "passes + trials"]))
     if "task" not in facets:
         raise DeclarationError(_refusal(path, columns, "task", _TASKS))
-    used = {*scores.values(), *(table["column"] for table in facets.values()), *_ALWAYS_READ}
+    columns_of = (table.get("column", name) for name, table in facets.items())
+    used = {*scores.values(), *columns_of, *_ALWAYS_READ}
     tables: dict[str, Any] = {"data": str(path.resolve()), **scores, "facets": facets}
     return Assumed(
         study=Study.from_dict(tables),
@@ -95,20 +96,24 @@ def _score_keys(known: Mapping[str, str]) -> dict[str, str]:
     return {"score": found} if found else {}
 
 
-def _facets(known: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def _facets(known: Mapping[str, str], counted: str | None) -> dict[str, dict[str, Any]]:
     """Tables of the facets; rollouts are drawn anew for every combination of what they serve."""
     facets: dict[str, dict[str, Any]] = {}
 
     def add(name: str, column: str | None, role: str, **more: Any) -> None:
         if column is not None:
-            facets[name] = {"role": role, "column": column, **more}
+            renamed = {} if column == name else {"column": column}
+            facets[name] = {"role": role, **renamed, **more}
 
     add("system", _first(known, _OBJECTS), "object")
     add("task", _first(known, _TASKS), "legitimate")
     for name in _CONDITIONS:
         add(name, known.get(name), "legitimate")
     parents = list(facets)
-    add("rollout", _first(known, _ROLLOUTS), "legitimate", nested_in=parents)
+    if parents:
+        # Counts are of rollouts: how many, not which.
+        rollouts = _first(known, _ROLLOUTS) if counted is None else counted
+        add("rollout", rollouts, "legitimate", nested_in=parents)
     add("judge", _first(known, _JUDGES), "error")
     return facets
 
@@ -160,12 +165,10 @@ def _toml(scores: Mapping[str, str], facets: Mapping[str, Mapping[str, Any]]) ->
     lines = [f"{key} = {_quoted(value)}" for key, value in scores.items()]
     for name, table in facets.items():
         lines += ["", f"[facets.{name}]"]
-        for key, value in table.items():
-            if key != "column" or value != name:
-                lines.append(f"{key} = {_quoted(value)}")
+        lines += [f"{key} = {_quoted(value)}" for key, value in table.items()]
     return "\n".join(lines)
 
 
 def _quoted(value: object) -> str:
-    # JSON's texts and lists of texts are TOML's too.
-    return json.dumps(value, ensure_ascii=False)
+    # JSON's texts and lists of texts are TOML's too, but for the one control character it allows.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

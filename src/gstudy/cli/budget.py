@@ -10,7 +10,7 @@ import typer
 
 from gstudy.cli.check import read_study, trials_path
 from gstudy.cli.exits import guarded, unconverged, usage_error
-from gstudy.cli.fit import check_sampler
+from gstudy.cli.fit import known_sampler
 from gstudy.cli.options import (
     AllowUnconverged,
     Chains,
@@ -70,7 +70,7 @@ def budget_command(
     """Print where a score's uncertainty comes from. Fits when it must."""
     from gstudy.cli.output import hint, make_directory, print_json, show
 
-    check_sampler(sampler)
+    chosen = known_sampler(sampler)
     counts = None if design is None else read_design_option(design)
     if source.suffix.lower() == RUN_SUFFIX and study is not None:
         raise usage_error(f"{source} is a run and holds its study: leave --study out.")
@@ -81,7 +81,7 @@ def budget_command(
         "chains": chains,
         "seed": seed,
         "cores": cores,
-        "sampler": sampler,
+        "sampler": chosen,
         "progress": not quiet and not as_json,
     }
     if source.suffix.lower() == RUN_SUFFIX:

@@ -9,7 +9,7 @@ import typer
 
 from gstudy.cli.budget import leave_files, screen_or_exit
 from gstudy.cli.exits import guarded
-from gstudy.cli.fit import check_sampler
+from gstudy.cli.fit import known_sampler
 from gstudy.cli.options import Cores, Json, Quiet, Sampler, Seed
 
 __all__ = ["demo_command"]
@@ -33,12 +33,12 @@ def demo_command(
     from gstudy.model.sampling import fit as sample
     from gstudy.study.examples.catalogue import example
 
-    check_sampler(sampler)
+    chosen = known_sampler(sampler)
     directory = make_directory(out)
     study, trials = example(EXAMPLE)
     silent = quiet or as_json
     hint("Real trials: 50 tasks of tau-bench airline, 4 rollouts each, one agent.", quiet=silent)
-    fit = sample(study, trials, seed=seed, cores=cores, sampler=sampler, progress=not silent)
+    fit = sample(study, trials, seed=seed, cores=cores, sampler=chosen, progress=not silent)
     fit.save(directory / "run.nc")
     screen = screen_or_exit(fit, system=None, design=None, allow=False)
     leave_files(screen, directory)

@@ -69,6 +69,7 @@ class FirstScreen:
             _budget_lines(self.budget),
             _rerun_lines(self.rerun),
             _coverage_lines(self.fit),
+            _notes(self.fit),
             _gate_lines(self.fit),
         ]
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
@@ -167,7 +168,32 @@ def _data_lines(fit: Fit) -> list[str]:
     ]
     source = Path(fit.design.source).name
     text = f"{source}: {fit.design.n_trials:,} trials, {' x '.join(levels)}"
-    return wrapped(text, WIDTH, indent="  ")
+    return [line for told in (text, *_lost(fit)) for line in wrapped(told, WIDTH, indent="  ")]
+
+
+def _lost(fit: Fit) -> list[str]:
+    """Rows that were no scored trials, and what the study says of them."""
+    totals = fit.design.counts.sum(numeric_only=True)
+    policies = {"failed": fit.study.on_failed_run, "unscored": fit.study.on_missing_score}
+    told = [
+        f"{int(totals[f'n_{kind}']):,} {kind} (policy: {_policy(policy)})"
+        for kind, policy in policies.items()
+        if totals[f"n_{kind}"]
+    ]
+    return [f"Of {int(totals['n_rows']):,} rows {listed(told)}."] if told else []
+
+
+def _policy(policy: str | Mapping[str, str]) -> str:
+    if isinstance(policy, str):
+        return policy
+    return ", ".join(f"{reason} {rule}" for reason, rule in policy.items())
+
+
+def _notes(fit: Fit) -> list[str]:
+    """What the check found that a reader should look at."""
+    notes = [f"- {note}" for note in fit.design.notes]
+    lines = [line for note in notes for line in wrapped(note, WIDTH - 2, indent="  ")]
+    return ["Look at", *(f"  {line}" for line in lines)] if lines else []
 
 
 def _score_lines(found: Score) -> list[str]:

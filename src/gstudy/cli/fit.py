@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from gstudy.display import Table
     from gstudy.fits.fitted import Fit
 
-__all__ = ["check_sampler", "converged_or_exit", "fit_command", "fit_tables"]
+__all__ = ["converged_or_exit", "fit_command", "fit_tables", "known_sampler"]
 
-SAMPLERS = ("pymc", "direct")
+SamplerName = Literal["pymc", "direct"]
+SAMPLERS: tuple[SamplerName, ...] = ("pymc", "direct")
 
 
 @guarded
@@ -54,7 +56,7 @@ def fit_command(
     from gstudy.fits.files import writable_target
     from gstudy.study.trials import read_trials
 
-    check_sampler(sampler)
+    chosen = known_sampler(sampler)
     # Before minutes of sampling, not after.
     target = writable_target(out)
     declared = read_study(study)
@@ -70,7 +72,7 @@ def fit_command(
         chains=chains,
         seed=seed,
         cores=cores,
-        sampler=sampler,
+        sampler=chosen,
         progress=not quiet and not as_json,
     )
     result.save(target)
@@ -80,17 +82,19 @@ def fit_command(
         print_json(fit_tables(result))
     else:
         show(repr(result))
-        hint(f"next: gstudy budget {out}", quiet=quiet)
+        hint(f"next: gstudy budget {shlex.quote(str(out))}", quiet=quiet)
 
 
-def check_sampler(sampler: str) -> None:
-    """End with a usage error unless the sampler exists."""
-    if sampler not in SAMPLERS:
-        from gstudy.errors import did_you_mean
+def known_sampler(name: str) -> SamplerName:
+    """The sampler of that name; a usage error ends the command when there is none."""
+    for known in SAMPLERS:
+        if name == known:
+            return known
+    from gstudy.errors import did_you_mean
 
-        near = did_you_mean(sampler, SAMPLERS)
-        allowed = f"--sampler is pymc or direct, not {sampler!r}."
-        raise usage_error(f"{allowed} {near}" if near else allowed)
+    wrong = f"--sampler is pymc or direct, not {name!r}."
+    near = did_you_mean(name, SAMPLERS)
+    raise usage_error(f"{wrong} {near}" if near else wrong)
 
 
 def converged_or_exit(fit: Fit, *, allow: bool) -> None:
@@ -108,7 +112,9 @@ def fit_tables(fit: Fit) -> dict[str, Table]:
     settings = pd.DataFrame(
         {"setting": list(fit.settings), "value": [str(value) for value in fit.settings.values()]}
     )
-    return {
+    failed = not fit.diagnostics.passed
+    note = pd.DataFrame({"note": [str(fit.diagnostics)]})
+    return ({"not_converged": Table(note, "Not converged")} if failed else {}) | {
         "components": fit.table(),
         "gates": fit.diagnostics.table(),
         "settings": Table(settings, "Settings"),

@@ -118,7 +118,8 @@ class Fit:
             raise QuantityError(
                 explain(
                     f"the draws of the {name} effects were not kept, only their mean and sd",
-                    do="Fit again with store_effects=True.",
+                    do=f"They are in fit.posterior['posterior'] as u_mean({name}) and "
+                    f"u_sd({name}); for the draws fit again with store_effects=True.",
                 )
             )
         effects = group.to_dataset()[f"u({name})"]

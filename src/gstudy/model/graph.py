@@ -12,7 +12,6 @@ from gstudy.model.parameterisation import Block, Parameterisation, parameterise
 from gstudy.study.cells import Cells
 from gstudy.study.declaration import Study
 from gstudy.study.estimable import Assessment, check
-from gstudy.study.priors import MU_DEFAULT, Prior
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -48,12 +47,7 @@ def build_model(study: Study, trials: Any) -> pm.Model:
     ['location', 'sd(task)', 'z(task)']
     """
     assessment = trials if isinstance(trials, Assessment) else check(study, trials)
-    return model_of(parameterise(assessment.cells, mu_prior(study)), assessment.cells)
-
-
-def mu_prior(study: Study) -> Prior:
-    """The study's prior of mu, or the default."""
-    return study.priors.get("mu", MU_DEFAULT)
+    return model_of(parameterise(assessment.cells, assessment.mu_prior), assessment.cells)
 
 
 def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
@@ -66,7 +60,8 @@ def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
         sds = [pm.HalfNormal(f"sd({b.name})", sigma=np.asarray(b.prior_sd)) for b in p.blocks]
         blocks = [_effects(b, sd) for b, sd in zip(p.blocks, sds, strict=True)]
         effects = pt.concatenate(blocks) if blocks else pt.zeros(0)
-        variance = p.mu_sd**2 + sum(
+        # Arrays, not Python floats: PyTensor would take those in single precision.
+        variance = np.asarray(p.mu_sd) ** 2 + sum(
             sd**2 / b.size for b, sd in zip(p.blocks, sds, strict=True) if b.swept
         )
         shift = pt.dot(p.weights, effects)

@@ -75,22 +75,22 @@ class FusedBinomial(Op):
 
     __props__ = ()
 
-    def make_node(self, *inputs: Any) -> Apply:
+    def make_node(self, *inputs: Any) -> Apply[Any]:
         mu, effects, index, successes, trials = map(pt.as_tensor_variable, inputs)
         outputs = [pt.dscalar(), pt.dscalar(), pt.dvector()]
         return Apply(self, [mu, effects, index, successes, trials], outputs)
 
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
         mu, effects, index, successes, trials = inputs
         d_effects = np.empty_like(effects)
         log_p, d_mu = binomial_pass(mu.item(), effects, index, successes, trials, d_effects)
         for storage, value in zip(output_storage, (log_p, d_mu, d_effects), strict=True):
             storage[0] = np.asarray(value)
 
-    def infer_shape(self, fgraph: Any, node: Apply, shapes: Any) -> list[Any]:
+    def infer_shape(self, node: Apply[Any], shapes: Any) -> list[Any]:
         return [(), (), shapes[1]]
 
-    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+    def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
         return [[True] * 3, [True] * 3, [False] * 3, [False] * 3, [False] * 3]
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
@@ -100,7 +100,7 @@ class FusedBinomial(Op):
 
 
 @register_funcify_default_op_cache_key(FusedBinomial)
-def _funcify_fused_binomial(op: FusedBinomial, node: Apply, **kwargs: Any) -> tuple[Any, int]:
+def _funcify_fused_binomial(op: FusedBinomial, node: Apply[Any], **kwargs: Any) -> tuple[Any, int]:
     @numba.njit(nogil=True)
     def fused_binomial(mu, effects, index, successes, trials):  # type: ignore[no-untyped-def]
         d_effects = np.empty_like(effects)

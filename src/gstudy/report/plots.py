@@ -31,9 +31,13 @@ _OTHER = "#999999"
 _INK = "#222222"
 _PALE = "#666666"
 
-_LONGEST_LABEL = 32
+_LONGEST_LABEL = 26
 _BAR_INCHES = 0.36
-_WIDTH_INCHES = 7.0
+_WIDTH_INCHES = 8.0
+
+# Characters of a line that fit beside the labels.
+_TITLE_CHARACTERS = 64
+_CAPTION_CHARACTERS = 76
 
 
 def plot_budget(
@@ -63,12 +67,13 @@ def plot_budget(
     --------
     >>> import gstudy as gs
     >>> study = gs.Study(score="passed", facets=[gs.Facet("task", role="legitimate")])
-    >>> vc = gs.assume(study, {"task": 3.0}, mu=0.0, scale="logit")
+    >>> vc = gs.assume(study, {"task": 9.0}, mu=0.0, scale="logit")
     >>> figure, axes = gs.plot_budget(gs.variance_budget(vc, {"task": 100}))
     >>> [text.get_text() for text in axes.get_yticklabels()]
     ['task', 'residual']
     """
     frame = budget.summary(level).sort_values("share", ascending=False, kind="stable")
+    own = ax is None
     if ax is None:
         figure, ax = _new_figure(len(frame))
     else:
@@ -76,6 +81,10 @@ def plot_budget(
     _draw_bars(ax, frame, intervals=not budget.assumed)
     _style(ax, frame)
     _caption(ax, budget, level)
+    if frame["role"].nunique() > 1:
+        # Beside the axes there is room only in a figure of our own.
+        place = {"loc": "outside lower right", "ncols": 4} if own else {"loc": "lower right"}
+        (figure if own else ax).legend(frameon=False, fontsize=9, **place)
     return figure, ax
 
 
@@ -133,15 +142,13 @@ def _style(ax: Axes, frame: pd.DataFrame) -> None:
     for side in ("top", "right", "bottom"):
         ax.spines[side].set_visible(False)
     ax.spines["left"].set_color("#AAAAAA")
-    if frame["role"].nunique() > 1:
-        ax.legend(loc="lower right", frameon=False, fontsize=9, title="role", title_fontsize=9)
 
 
 def _caption(ax: Axes, budget: VarianceBudget, level: float) -> None:
     """Title: whose score, and how wide; below it scale, level and any stamp."""
-    estimand = "\n".join(textwrap.wrap(visible(f"Variance budget: {budget.estimand}"), 74)).replace(
-        "$", r"\$"
-    )
+    estimand = "\n".join(
+        textwrap.wrap(visible(f"Variance budget: {budget.estimand}"), _TITLE_CHARACTERS)
+    ).replace("$", r"\$")
     lines = [
         f"Half-width of the score's 95% interval: {_width(budget, level)}",
         _reading(budget, level),
@@ -150,7 +157,7 @@ def _caption(ax: Axes, budget: VarianceBudget, level: float) -> None:
     if note is None and not budget.assumed:
         note = stamp(budget.draws)
     if note:
-        lines = [*textwrap.wrap(visible(note), 90), *lines]
+        lines = [*textwrap.wrap(visible(note), _CAPTION_CHARACTERS), *lines]
     ax.set_title(estimand, loc="left", fontsize=10.5, color=_INK, pad=10 + 13 * len(lines))
     ax.annotate(
         "\n".join(lines),

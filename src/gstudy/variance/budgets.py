@@ -284,12 +284,12 @@ def variance_budget(
     draws, levels = mean_contributions(pairs)
     whole = average(parts)
     rows = row_facts(whole)
-    assumed = "assumed components, " if basis.assumed else ""
+    assumed = " (assumed components)" if basis.assumed else ""
     printed = labelled(np.concatenate([draws, draws.sum(axis=0)[None]]), [*rows, "variance"])
     return VarianceBudget(
         draws=labelled(draws, list(rows)),
         scale=scale,
-        estimand=f"the score of {estimand_of(basis, parts)}, {assumed}{design_text(design)}",
+        estimand=f"the score of {estimand_of(basis, parts)}, {design_text(design)}{assumed}",
         design=None if design is None else dict(design),
         effective_levels=dict(zip(rows, levels, strict=True)),
         rows=rows,

@@ -98,7 +98,7 @@ class Coefficient:
         frame = self.summary(level)
         return Table(
             frame=frame[["mean"]] if self.assumed else frame,
-            title=f"{self.name}, {self.estimand}",
+            title=f"{self.name} {self.estimand}",
             scale=self.scale,
             level=None if self.assumed else level,
             notes=self.notes,
@@ -174,7 +174,7 @@ def icc(
         draws=draws,
         name=f"ICC({name})",
         scale=scale,
-        estimand=f"{_assumed(basis)}of {estimand_of(basis, parts)}",
+        estimand=f"of {estimand_of(basis, parts)}{_assumed(basis)}",
         notes=(
             *basis.stamp(draws),
             *_boundary_notes(draws.values, basis),
@@ -373,7 +373,7 @@ def _coefficient(
         draws=draws,
         name=name,
         scale=part.scale,
-        estimand=f"{_assumed(basis)}of {measured} scores {design_text(design)}",
+        estimand=f"of {measured} scores {design_text(design)}{_assumed(basis)}",
         notes=(
             *basis.stamp(draws),
             *_merged_notes(part, measured),
@@ -413,7 +413,7 @@ def _boundary_notes(draws: Array, basis: Basis) -> Sequence[str]:
 
 
 def _assumed(basis: Basis) -> str:
-    return "assumed components, " if basis.assumed else ""
+    return " (assumed components)" if basis.assumed else ""
 
 
 def _ratio(part: Array, whole: Array) -> Array:

@@ -184,9 +184,10 @@ def rerun_noise(
     moving = [*part.structure.redrawn_sets(part.sets), True][: len(contributions)]
     redrawn, pinned = _told(part.structure)
     draws = labelled(contributions[moving].sum(axis=0))
+    assumed = " (assumed components)" if basis.assumed else ""
     return RerunNoise(
         draws=draws,
-        estimand=f"the score of {estimand_of(basis, parts)}, {design_text(design)}",
+        estimand=f"the score of {estimand_of(basis, parts)}, {design_text(design)}{assumed}",
         redrawn=redrawn,
         pinned=pinned,
         notes=(*basis.stamp(draws), *component_notes(basis, parts)),
