@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.model.graph import build_model
     from gstudy.model.sampling import fit
+    from gstudy.questions.scores import score
     from gstudy.report.plots import plot_budget
     from gstudy.study.declaration import Study
     from gstudy.study.estimable import check
@@ -65,6 +66,7 @@ _PUBLIC = {
     "plot_budget": "gstudy.report.plots",
     "read_trials": "gstudy.study.trials",
     "rerun_noise": "gstudy.variance.rerun",
+    "score": "gstudy.questions.scores",
     "simulate": "gstudy.study.simulated",
     "variance_budget": "gstudy.variance.budgets",
     "variance_components": "gstudy.variance.components",
@@ -95,6 +97,7 @@ __all__ = [
     "plot_budget",
     "read_trials",
     "rerun_noise",
+    "score",
     "simulate",
     "variance_budget",
     "variance_components",

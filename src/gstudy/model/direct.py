@@ -49,51 +49,111 @@ def _spread_back(d_full, d_free):  # type: ignore[no-untyped-def]  # pragma: no 
         d_free[i] = d_full[i] - common
 
 
-@numba.njit(nogil=True, cache=True)
-def log_posterior(  # type: ignore[no-untyped-def]
-    x, sizes, centring, swept, prior_sd, mu_mean, mu_sd, weights, index, successes, trials, constant
-):  # pragma: no cover - compiled
-    """Log-posterior and gradient at `x` = [log sd of each component, effects, location].
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _place(sd, swept, w, information, scores, effects):  # type: ignore[no-untyped-def]
+    # pragma: no cover - compiled
+    """Coordinates w of one component to its effects (in place); the log Jacobian."""
+    variance = sd * sd
+    size = w.shape[0]
+    mean = 0.0
+    log_scales = 0.0
+    inverse_scales = 0.0
+    for i in range(size):
+        given = variance / (1.0 + variance * information[i])
+        scale = np.sqrt(given)
+        effects[i] = scale * w[i] + given * scores[i]
+        mean += effects[i]
+        log_scales += np.log(scale)
+        inverse_scales += 1.0 / scale
+    if not swept:
+        return log_scales
+    mean /= size
+    for i in range(size):
+        effects[i] -= mean
+    return log_scales + np.log(inverse_scales / size)
 
-    `sizes`, `centring`, `swept`, `prior_sd` have one entry per component; `weights` one per
-    effect. The other arguments are those of `binomial_pass`; `constant` is the sum of the log
-    binomial coefficients. The density is that of the PyMC model on its unconstrained scale.
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _place_back(sd, swept, information, scores, w, d_effects):  # type: ignore[no-untyped-def]
+    # pragma: no cover - compiled
+    """Gradient in the effects to gradient in w (in place); returned: derivative of the
+    log-posterior in log sd, through the effects and through the log Jacobian."""
+    variance = sd * sd
+    size = w.shape[0]
+    mean = 0.0
+    if swept:
+        for i in range(size):
+            mean += d_effects[i]
+        mean /= size
+    d_log_sd = 0.0
+    inverse_scales = 0.0
+    d_inverse_scales = 0.0
+    for i in range(size):
+        slack = 1.0 / (1.0 + variance * information[i])
+        given = variance * slack
+        scale = np.sqrt(given)
+        d_effect = d_effects[i] - mean
+        d_log_sd += slack * (1.0 + d_effect * (scale * w[i] + 2.0 * given * scores[i]))
+        inverse_scales += 1.0 / scale
+        d_inverse_scales += slack / scale
+        d_effects[i] = d_effect * scale
+    if swept:
+        d_log_sd -= d_inverse_scales / inverse_scales
+    return d_log_sd
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def log_posterior(  # type: ignore[no-untyped-def]
+    x,
+    sizes,
+    swept,
+    prior_sd,
+    information,
+    scores,
+    mu_mean,
+    mu_sd,
+    weights,
+    index,
+    successes,
+    trials,
+    constant,
+):  # pragma: no cover - compiled
+    """Log-posterior and gradient at `x` = [log sd of each component, w of each, location].
+
+    `sizes`, `swept`, `prior_sd` have one entry per component, `information`, `scores` and
+    `weights` one per effect; `constant` is the sum of the log binomial coefficients. The density
+    is that of the PyMC model on its unconstrained scale.
     """
     n_components = sizes.shape[0]
     n_effects = weights.shape[0]
     grad = np.zeros_like(x)
-    unit = np.empty(n_effects)  # effects before scaling
+    w = np.empty(n_effects)
     effects = np.empty(n_effects)
-    location = x[x.shape[0] - 1]
     log_p = constant
     mean_variance = mu_sd * mu_sd
-    mean = location  # the swept mean: mu plus the mean effect of every swept component
+    mean = x[x.shape[0] - 1]  # the swept mean: mu plus the mean effect of each swept component
     at_x, at_u = n_components, 0
     for c in range(n_components):
-        size = sizes[c]
-        n_free = size - 1 if swept[c] else size
+        part = slice(at_u, at_u + sizes[c])
+        n_free = sizes[c] - 1 if swept[c] else sizes[c]
         sd = np.exp(x[c])
         log_p += np.log(2.0) - 0.5 * LOG_2PI - np.log(prior_sd[c])
         log_p += -0.5 * (sd / prior_sd[c]) ** 2 + x[c]
-        grad[c] = 1.0 - (sd / prior_sd[c]) ** 2
-        block = unit[at_u : at_u + size]
         if swept[c]:
-            _spread(x[at_x : at_x + n_free], block)
-            mean_variance += sd * sd / size
+            _spread(x[at_x : at_x + n_free], w[part])
+            mean_variance += sd * sd / sizes[c]
         else:
-            block[:] = x[at_x : at_x + n_free]
-        scale = np.exp((1.0 - centring[c]) * x[c])  # effect = scale * block
-        own_sd = np.exp(centring[c] * x[c])  # prior sd of block
+            w[part] = x[at_x : at_x + n_free]
+        log_p += _place(sd, swept[c], w[part], information[part], scores[part], effects[part])
         sum_sq = 0.0
-        for i in range(size):
-            sum_sq += block[i] * block[i]
-            effects[at_u + i] = scale * block[i]
-            mean -= weights[at_u + i] * effects[at_u + i]
-        sum_sq /= own_sd * own_sd
-        log_p -= n_free * (0.5 * LOG_2PI + centring[c] * x[c]) + 0.5 * sum_sq
-        grad[c] += centring[c] * (sum_sq - n_free)
+        for i in range(at_u, at_u + sizes[c]):
+            sum_sq += effects[i] * effects[i]
+            mean -= weights[i] * effects[i]
+        sum_sq /= sd * sd
+        log_p -= n_free * (0.5 * LOG_2PI + x[c]) + 0.5 * sum_sq
+        grad[c] = 1.0 - (sd / prior_sd[c]) ** 2 + sum_sq - n_free
         at_x += n_free
-        at_u += size
+        at_u += sizes[c]
     off = mean - mu_mean
     log_p -= 0.5 * (LOG_2PI + np.log(mean_variance) + off * off / mean_variance)
     d_variance = 0.5 * (off * off / mean_variance - 1.0) / mean_variance
@@ -105,23 +165,22 @@ def log_posterior(  # type: ignore[no-untyped-def]
     grad[x.shape[0] - 1] = d_mean
     at_x, at_u = n_components, 0
     for c in range(n_components):
-        size = sizes[c]
-        n_free = size - 1 if swept[c] else size
+        part = slice(at_u, at_u + sizes[c])
+        n_free = sizes[c] - 1 if swept[c] else sizes[c]
         sd = np.exp(x[c])
         if swept[c]:
-            grad[c] += d_variance * 2.0 * sd * sd / size
-        scale = np.exp((1.0 - centring[c]) * x[c])
-        own_sd = np.exp(centring[c] * x[c])
-        for i in range(at_u, at_u + size):
-            d_effect = d_effects[i] - weights[i] * d_mean
-            grad[c] += (1.0 - centring[c]) * d_effect * effects[i]
-            d_effects[i] = d_effect * scale - unit[i] / (own_sd * own_sd)
+            grad[c] += d_variance * 2.0 * sd * sd / sizes[c]
+        for i in range(at_u, at_u + sizes[c]):
+            d_effects[i] -= weights[i] * d_mean + effects[i] / (sd * sd)
+        grad[c] += _place_back(
+            sd, swept[c], information[part], scores[part], w[part], d_effects[part]
+        )
         if swept[c]:
-            _spread_back(d_effects[at_u : at_u + size], grad[at_x : at_x + n_free])
+            _spread_back(d_effects[part], grad[at_x : at_x + n_free])
         else:
-            grad[at_x : at_x + n_free] = d_effects[at_u : at_u + size]
+            grad[at_x : at_x + n_free] = d_effects[part]
         at_x += n_free
-        at_u += size
+        at_u += sizes[c]
     return log_p, grad
 
 
@@ -144,13 +203,18 @@ class DirectPosterior:
 
     def unpack(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Draws (..., n_free) to the values of the PyMC model's free variables, by name."""
-        blocks = self.parameterisation.blocks
-        values = {f"sd({b.name})": np.exp(x[..., i]) for i, b in enumerate(blocks)}
-        at = len(blocks)
-        for block in blocks:
+        p = self.parameterisation
+        values = {f"sd({b.name})": np.exp(x[..., i]) for i, b in enumerate(p.blocks)}
+        at = len(p.blocks)
+        for block, part in zip(p.blocks, p.slices(), strict=True):
+            w = x[..., at : at + block.n_free]
             if block.n_free:
-                free = x[..., at : at + block.n_free]
-                values[block.variable] = spread(free) if block.swept else free
+                given = values[f"sd({block.name})"][..., None] ** 2
+                given = given / (1.0 + given * p.information[part])
+                w = spread(w) if block.swept else w
+                effects = np.sqrt(given) * w + given * p.scores[part]
+                mean = effects.mean(axis=-1, keepdims=True) if block.swept else 0.0
+                values[block.variable] = effects - mean
             at += block.n_free
         values["location"] = x[..., -1]
         return values
@@ -169,9 +233,10 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
     p = parameterisation
     arguments = (
         np.array([b.size for b in p.blocks], dtype=np.int64),
-        np.array([b.centring for b in p.blocks], dtype=np.float64),
         np.array([b.swept for b in p.blocks], dtype=np.bool_),
         np.array([b.prior_sd for b in p.blocks], dtype=np.float64),
+        p.information,
+        p.scores,
         p.mu_mean,
         p.mu_sd,
         p.weights,
@@ -194,9 +259,7 @@ def compile_direct(posterior: DirectPosterior) -> Any:
         return lambda x: {"x": np.array(x)}
 
     n = posterior.n_free
-    return from_pyfunc(
-        n, make_log_posterior, make_expand, [np.dtype("float64")], [(n,)], ["x"]
-    )
+    return from_pyfunc(n, make_log_posterior, make_expand, [np.dtype("float64")], [(n,)], ["x"])
 
 
 def _value_and_gradient(

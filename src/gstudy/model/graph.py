@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gstudy.model.likelihood import FusedBinomial
 from gstudy.model.parameterisation import Block, Parameterisation, parameterise
+from gstudy.model.transforms import Standardised, SweptStandardised
 from gstudy.study.cells import Cells
 from gstudy.study.declaration import Study
 from gstudy.study.estimable import Assessment, check
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import pymc as pm
 
 __all__ = ["build_model"]
+
+Floats = NDArray[np.float64]
 
 
 def build_model(study: Study, trials: Any) -> pm.Model:
@@ -35,16 +38,15 @@ def build_model(study: Study, trials: Any) -> pm.Model:
     Returns
     -------
     pm.Model
-        Free variables ``sd(<component>)`` (logit), ``z(<component>)`` (standardised) or
-        ``effect(<component>)`` (logit) per component, ``location`` (logit); observed
-        ``successes`` per cell.
+        Free variables ``sd(<component>)`` and ``effect(<component>)`` (without their mean) per
+        component, and ``location``, all logit; observed ``successes`` per cell.
 
     Examples
     --------
     >>> import gstudy as gs
     >>> study, trials = gs.example("airline")
     >>> sorted(v.name for v in gs.build_model(study, trials).free_RVs)
-    ['location', 'sd(task)', 'z(task)']
+    ['effect(task)', 'location', 'sd(task)']
     """
     assessment = trials if isinstance(trials, Assessment) else check(study, trials)
     return model_of(parameterise(assessment.cells, assessment.mu_prior), assessment.cells)
@@ -58,7 +60,10 @@ def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
     p = parameterisation
     with pm.Model(coords=_coords(cells, p)) as model:
         sds = [pm.HalfNormal(f"sd({b.name})", sigma=np.asarray(b.prior_sd)) for b in p.blocks]
-        blocks = [_effects(b, sd) for b, sd in zip(p.blocks, sds, strict=True)]
+        blocks = [
+            _effects(block, sd, p.information[part], p.scores[part])
+            for block, sd, part in zip(p.blocks, sds, p.slices(), strict=True)
+        ]
         effects = pt.concatenate(blocks) if blocks else pt.zeros(0)
         # Arrays, not Python floats: PyTensor would take those in single precision.
         variance = np.asarray(p.mu_sd) ** 2 + sum(
@@ -87,25 +92,32 @@ def _coords(cells: Cells, p: Parameterisation) -> dict[str, Any]:
     return coords | {"cell": np.arange(len(p.trials))}
 
 
-def _effects(block: Block, sd: Any) -> Any:
-    """Effects of one component (logit), centred or not, swept or not."""
+def _effects(block: Block, sd: Any, information: Floats, scores: Floats) -> Any:
+    """Effects of one component (logit): normal, summing to zero where swept."""
     import pymc as pm
     import pytensor.tensor as pt
 
     if block.n_free == 0:
         return pt.zeros(block.size)
-    own_sd = sd**block.centring
     if block.swept:
-        values = pm.ZeroSumNormal(block.variable, sigma=own_sd, dims=block.name)
-    else:
-        values = pm.Normal(block.variable, 0.0, own_sd, dims=block.name)
-    return sd ** (1.0 - block.centring) * values
+        transform = SweptStandardised(information, scores)
+        return pm.ZeroSumNormal(
+            block.variable, sigma=sd, dims=block.name, default_transform=transform
+        )
+    return pm.Normal(
+        block.variable,
+        0.0,
+        sd,
+        dims=block.name,
+        default_transform=Standardised(information, scores),
+    )
 
 
 def _log_likelihood(
     value: Any, mean: Any, effects: Any, index: Any, trials: Any, log_coefficients: Any
 ) -> Any:
-    return FusedBinomial()(mean, effects, index, value, trials)[0] + log_coefficients
+    outputs: Any = FusedBinomial()(mean, effects, index, value, trials)
+    return outputs[0] + log_coefficients
 
 
 def _random_successes(
@@ -120,4 +132,4 @@ def _random_successes(
     eta = np.expand_dims(mean, -1) + effects[..., index].sum(axis=-1)
     rate = 1.0 / (1.0 + np.exp(-eta))
     generator = rng if rng is not None else np.random.default_rng()
-    return generator.binomial(trials.astype(np.int64), rate).astype(np.float64)
+    return np.asarray(generator.binomial(trials.astype(np.int64), rate), dtype=np.float64)

@@ -18,7 +18,8 @@ from gstudy.model.parameterisation import Parameterisation, parameterise
 from gstudy.model.sweep import recover, redraw_shifts, shifting_pairs
 from gstudy.study.assessment import LARGEST_STORED, Assessment
 from gstudy.study.declaration import Study
-from gstudy.study.estimable import check
+from gstudy.study.estimable import assess as assess_design
+from gstudy.study.estimable import warn_if_left_out
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -108,13 +109,22 @@ def fit(
         progress=progress and _can_show_progress(),
         store_effects=store_effects,
     )
-    assessment = trials if isinstance(trials, Assessment) else check(study, trials)
+    assessment = _assessed(study, trials)
     result = _attempt(assessment, settings, refits=())
     if _worth_refitting(result.diagnostics, settings):
         settings = settings.stricter()
         result = _attempt(assessment, settings, refits=(_refit_note(result.diagnostics),))
     warn_if_failed(result.diagnostics, stacklevel=3)
     return result
+
+
+def _assessed(study: Study, trials: Any) -> Assessment:
+    """What check finds; its warning points at the line that called `fit`."""
+    if isinstance(trials, Assessment):
+        return trials
+    assessment = assess_design(study, trials)
+    warn_if_left_out(assessment, stacklevel=4)
+    return assessment
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +158,7 @@ class _Settings:
 
         return replace(self, target_accept=REFIT_TARGET_ACCEPT)
 
-    def recorded(self, p: Parameterisation) -> dict[str, Any]:
+    def recorded(self) -> dict[str, Any]:
         """What a saved run says of how it was made."""
         packages = ("gstudy", "pymc", "nutpie", "numba", "numpy", "arviz")
         return {
@@ -158,7 +168,6 @@ class _Settings:
             "chains": self.chains,
             "sampler": self.sampler,
             "target_accept": self.target_accept,
-            "centring": {block.name: block.centring for block in p.blocks},
             "versions": {name: version(name) for name in packages},
         }
 
@@ -175,16 +184,14 @@ def _attempt(assessment: Assessment, settings: _Settings, refits: tuple[str, ...
     sds = [values[f"sd({block.name})"] for block in p.blocks]
     flat = [e.reshape(-1, e.shape[-1]) for e in effects]
     redraw_shifts(cells, [sd.ravel() for sd in sds], flat, rng, shifting_pairs(cells))
-    quantities = {"mu": mu} | {
-        f"sd({b.name})": sd for b, sd in zip(p.blocks, sds, strict=True)
-    }
+    quantities = {"mu": mu} | {f"sd({b.name})": sd for b, sd in zip(p.blocks, sds, strict=True)}
     levels = _object_levels(assessment, mu, effects)
     return Fit(
         posterior=_tree(assessment, quantities, effects, stats, settings.store_effects),
         study=assessment.study,
         design=assessment,
         diagnostics=assess(quantities | levels, stats, refits=refits),
-        settings=settings.recorded(p),
+        settings=settings.recorded(),
     )
 
 
@@ -215,13 +222,13 @@ def _sample_pymc(
     p: Parameterisation, assessment: Assessment, settings: _Settings
 ) -> tuple[Mapping[str, Floats], xr.Dataset]:
     import pymc as pm
-    import pytensor
+    from pytensor.configdefaults import config
 
     from gstudy.model.graph import model_of
 
     # Fast-math compiles to other instructions from a cold cache than from a warm one, and one
     # seed then gives two sets of draws.
-    with pytensor.config.change_flags(numba__fastmath=False), model_of(p, assessment.cells):
+    with config.change_flags(numba__fastmath=False), model_of(p, assessment.cells):
         trace = pm.sample(
             draws=settings.draws,
             tune=settings.tune,
@@ -233,7 +240,7 @@ def _sample_pymc(
             progressbar=settings.progress,
             compute_convergence_checks=False,
             discard_tuned_samples=True,
-            quiet=True,
+            quiet=not settings.progress,
         )
     draws = trace["posterior"].to_dataset()
     free = {name: draws[name].to_numpy() for name in draws.data_vars}
@@ -246,9 +253,7 @@ def _cores(settings: _Settings) -> int:
     return settings.cores or min(settings.chains, os.cpu_count() or 1)
 
 
-def _object_levels(
-    assessment: Assessment, mu: Floats, effects: list[Floats]
-) -> dict[str, Floats]:
+def _object_levels(assessment: Assessment, mu: Floats, effects: list[Floats]) -> dict[str, Floats]:
     """Logit level of each system: what every number of one system is computed from."""
     obj = assessment.study.object
     for c, component in enumerate(assessment.components):
@@ -311,10 +316,10 @@ def _seed(seed: int | None) -> int:
     return _whole("seed", seed, 0, 2**32 - 1)
 
 
-def _whole(name: str, value: object, least: int, most: int | None = None) -> int:
-    good = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if good and least <= int(value) and (most is None or int(value) <= most):  # type: ignore[call-overload]
-        return int(value)  # type: ignore[call-overload]
+def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if whole and least <= value and (most is None or value <= most):
+        return int(value)
     upto = f"{least} or more" if most is None else f"{least} to {most}"
     raise DeclarationError(
         explain(f"{name} is not a whole number in range", given=value, allowed=f"whole, {upto}")

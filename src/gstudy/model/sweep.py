@@ -50,11 +50,9 @@ def recover(
     effects: list[Floats] = []
     swept_mean = np.array(values["location"], dtype=float)
     for block, part in zip(p.blocks, p.slices(), strict=True):
-        sd = values[f"sd({block.name})"][..., None]
-        if block.n_free:
-            effects.append(sd ** (1.0 - block.centring) * values[block.variable])
-        else:
-            effects.append(np.zeros((*swept_mean.shape, block.size)))
+        # A swept component of one level has no variable: all of its effect is its mean.
+        none = np.zeros((*swept_mean.shape, block.size))
+        effects.append(np.array(values[block.variable]) if block.n_free else none)
         swept_mean -= effects[-1] @ p.weights[part]
     variances = [np.full(swept_mean.shape, p.mu_sd**2)]
     variances += [values[f"sd({b.name})"] ** 2 / b.size for b in p.blocks if b.swept]
@@ -106,9 +104,7 @@ def redraw_shifts(
     for outer, inner in pairs:
         parent = _parents(cells, outer, inner)
         order = np.argsort(parent, kind="stable")
-        present, starts, counts = np.unique(
-            parent[order], return_index=True, return_counts=True
-        )
+        present, starts, counts = np.unique(parent[order], return_index=True, return_counts=True)
         for start in range(0, n_draws, DRAWS_AT_ONCE):
             rows = slice(start, start + DRAWS_AT_ONCE)
             outer_precision = sds[outer][rows, None] ** -2.0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gstudy.study.declaration import Study
     from gstudy.study.trials import Trials
 
-__all__ = ["Assessment", "Component", "Verdict", "assess", "check"]
+__all__ = ["Assessment", "Component", "Verdict", "assess", "check", "warn_if_left_out"]
 
 
 def check(study: Study, trials: Trials | pd.DataFrame | str | Path) -> Assessment:
@@ -68,10 +68,15 @@ def check(study: Study, trials: Trials | pd.DataFrame | str | Path) -> Assessmen
     2160
     """
     assessment = assess(study, trials)
+    warn_if_left_out(assessment, stacklevel=3)
+    return assessment
+
+
+def warn_if_left_out(assessment: Assessment, *, stacklevel: int = 2) -> None:
+    """One EstimabilityWarning that names the declared components that are left out, if any."""
     left_out = [row for row in assessment.rows if row.left_out and row.asked == "facet"]
     if left_out:
-        warnings.warn(_warning(left_out), EstimabilityWarning, stacklevel=2)
-    return assessment
+        warnings.warn(_warning(left_out), EstimabilityWarning, stacklevel=stacklevel)
 
 
 def assess(study: Study, trials: Trials | pd.DataFrame | str | Path) -> Assessment:

@@ -1,0 +1,80 @@
+"""PyMC transforms to the sampler's coordinates: effects standardised by what their trials say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pymc.distributions.transforms import ZeroSumTransform
+from pymc.logprob.transforms import Transform
+
+__all__ = ["Standardised", "SweptStandardised"]
+
+Floats = NDArray[np.float64]
+
+
+def _given_trials(sigma: Any, information: Floats) -> Any:
+    """Variance of each effect given its trials, ``s^2 / (1 + s^2 information)``."""
+    return sigma**2 / (1.0 + sigma**2 * information)
+
+
+class Standardised(Transform):  # type: ignore[misc]
+    """``effect = a w + a^2 score`` for independent normal effects (see `Parameterisation`)."""
+
+    name = "standardised"
+    ndim_supp = 0
+
+    def __init__(self, information: Floats, scores: Floats) -> None:
+        self.information = information
+        self.scores = scores
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        given = _given_trials(inputs[-1], self.information)
+        return pt.sqrt(given) * value + given * self.scores
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        given = _given_trials(inputs[-1], self.information)
+        return (value - given * self.scores) / pt.sqrt(given)
+
+    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        return 0.5 * pt.log(_given_trials(inputs[-1], self.information)) + pt.zeros_like(value)
+
+
+class SweptStandardised(Transform):  # type: ignore[misc]
+    """The same for effects that sum to zero: K - 1 coordinates, and the mean is taken off.
+
+    With Q an orthonormal basis of the vectors that sum to zero, the Jacobian is
+    ``det(Q' diag(a) Q) = prod(a) mean(1 / a)``.
+    """
+
+    name = "sweptstandardised"
+    ndim_supp = 1
+
+    def __init__(self, information: Floats, scores: Floats) -> None:
+        self.information = information
+        self.scores = scores
+        self.spread = ZeroSumTransform((-1,))
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        given = _given_trials(_sigma(inputs), self.information)
+        effects = pt.sqrt(given) * self.spread.backward(value) + given * self.scores
+        return effects - pt.mean(effects, axis=-1, keepdims=True)
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        given = _given_trials(_sigma(inputs), self.information)
+        scale = pt.sqrt(given)
+        off = (value - given * self.scores) / scale
+        mean = -pt.sum(off, axis=-1, keepdims=True) / pt.sum(1.0 / scale, axis=-1, keepdims=True)
+        return self.spread.forward(off + mean / scale)
+
+    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        scale = pt.sqrt(_given_trials(_sigma(inputs), self.information))
+        log_det = pt.sum(pt.log(scale), axis=-1) + pt.log(pt.mean(1.0 / scale, axis=-1))
+        return log_det + pt.zeros_like(value).sum(axis=-1)
+
+
+def _sigma(inputs: Any) -> Any:
+    """Sigma, with a last axis of one, among a ZeroSumNormal's inputs: rng, size, sigma, shape."""
+    return inputs[2]
