@@ -8,33 +8,25 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from commands import ended
 from handmade import fit_by_hand, small_study
 
 import gstudy as gs
-from gstudy.cli.main import app
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import assess as assess_draws
 from gstudy.study.estimable import assess
 
-Ended = tuple[int, str, str]
-
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]):
-    """Run `gstudy ...` in this process: exit code, standard output, standard error."""
-
-    def run(*arguments: object) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            app([str(argument) for argument in arguments], prog_name="gstudy")
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
+    """Run `gstudy ...`: exit code, standard output, standard error."""
+    return partial(ended, capsys)
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +263,7 @@ def test_budget_of_several_systems_has_a_row_for_each(command, folder: Path) -> 
 def test_budget_of_one_of_several_systems(command, folder: Path) -> None:
     code, out, _ = command("budget", folder / "panel.nc", "--system", "cobalt")
     assert code == 0
-    assert "Score of cobalt: 30.6% of 720 trials passed" in out
+    assert "Score of cobalt: 53.3% of 720 trials passed" in out
     assert "sds are shared by all levels of system" in out.replace("\n  ", " ")
     code, _, err = command("budget", folder / "panel.nc", "--system", "cobolt")
     assert code == 1

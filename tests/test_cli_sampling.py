@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+from commands import ended
 from handmade import small_study
 
 import gstudy as gs
-from gstudy.cli.main import app
 
 FEW = ("--sampler", "direct", "--seed", "5", "--tune", "400", "--cores", "2")
 STUDY = """
@@ -26,13 +27,7 @@ nested_in = ["system", "task"]
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]):
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            app([str(argument) for argument in arguments], prog_name="gstudy")
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
+    return partial(ended, capsys)
 
 
 @pytest.fixture

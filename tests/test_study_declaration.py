@@ -357,6 +357,12 @@ FACETS: list[tuple[dict[str, Any], str]] = [
     ({"name": 3}, "a facet needs a name. Given: 3"),
     ({"name": "residual"}, "facet name 'residual' is taken"),
     ({"name": "draw"}, "facet name 'draw' is taken"),
+    ({"name": "cell"}, "facet name 'cell' is taken"),
+    (
+        {"name": "sd(task)"},
+        r"begins with 'sd\(', as a fit's variables do.*\[facets\.sd_task\] column",
+    ),
+    ({"name": "u(a"}, r"facet name 'u\(a' begins with 'u\('"),
     ({"role": "legitmate"}, r"facets\.task\.role is not a role.*Did you mean 'legitimate'\?"),
     ({"role": 1}, r"facets\.task\.role is not a role\. Given: 1"),
     ({"role": None}, r"facets\.task has no role"),

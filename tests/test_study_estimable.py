@@ -13,6 +13,7 @@ from designs import checked, grid, study_of, verdicts, within
 
 import gstudy as gs
 from gstudy.errors import DeclarationError, EstimabilityWarning, QuantityError
+from gstudy.study.assessment import Assessment
 from gstudy.study.priors import Prior
 
 LEGITIMATE = {"role": "legitimate"}
@@ -278,8 +279,15 @@ def test_a_listed_interaction_that_is_not_crossed_is_merged() -> None:
 # -------------------------------------------------------------------------------- interactions
 
 
+def panel_with_auto() -> Assessment:
+    study, trials = gs.example("panel")
+    tables = study.to_dict()
+    tables["model"]["interactions"] = "auto"
+    return checked(gs.Study.from_dict(tables), trials)
+
+
 def test_auto_takes_pairs_with_cells_and_trials_enough() -> None:
-    found = checked(*gs.example("panel"))
+    found = panel_with_auto()
     interactions = {row.name: row.verdict for row in found.rows if row.asked == "auto"}
     assert interactions == {
         "system:task": "estimable",
@@ -454,7 +462,7 @@ def test_a_component_is_found_under_each_of_its_names(name: str) -> None:
 
 
 def test_a_component_that_is_not_fitted_says_why() -> None:
-    found = checked(*gs.example("panel"))
+    found = panel_with_auto()
     message = "'snapshot:judge' is not in the model: too few cells, 4 cells, under 5.*collect more"
     with pytest.raises(QuantityError, match=message):
         found.component("judge:snapshot")
@@ -479,7 +487,7 @@ def test_the_summary_has_a_row_per_set() -> None:
 
 
 def test_the_report_is_eighty_columns_wide_and_complete() -> None:
-    found = checked(*gs.example("panel"))
+    found = panel_with_auto()
     text = str(found)
     assert max(map(len, text.splitlines())) <= 80
     for part in (
@@ -573,4 +581,4 @@ def test_tau2_judges(shared: Path) -> None:
     ]
     assert found.not_sampled == {"system": "gpt-4o-2024-11-20 (llm_agent)"}
     assert found.component("rollout").facets == sets("environment", "task", "rollout")
-    assert found.notes == ("1 row never scored, dropped (gpt-4o-2024-11-20 (llm_agent) 1)",)
+    assert found.notes == ("1 row never scored, dropped (gpt-4o-2024-11-20 (llm_agent): 1)",)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from gstudy.errors import DataError
-from gstudy.study.labels import label_text, read_labels
-from gstudy.study.source_rows import Source
-from gstudy.study.unique_values import unique_values
+from gstudy.study.reading.labels import label_text, read_labels
+from gstudy.study.reading.source_rows import Source
+from gstudy.study.reading.unique_values import unique_values
 
 FILE = Source("trials.csv")
 

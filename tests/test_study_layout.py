@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from designs import checked, grid, study_of, within
 
-from gstudy.study.layout import CROSSED, NESTED, PARTLY_CROSSED, UNDECLARED, Pairing
+from gstudy.study.checking.layout import CROSSED, NESTED, PARTLY_CROSSED, UNDECLARED, Pairing
 
 
 def pairing(found, facet: str, other: str) -> Pairing:  # type: ignore[no-untyped-def]

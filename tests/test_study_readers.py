@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gstudy.errors import DataError
-from gstudy.study.readers import read_columns
-from gstudy.study.wanted_columns import WantedColumns
+from gstudy.study.reading.readers import read_columns
+from gstudy.study.reading.wanted_columns import WantedColumns
 
 WANTED = WantedColumns({"task": "facets.task", "ok": "score"}, ("outcome",))
 

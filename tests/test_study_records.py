@@ -80,18 +80,19 @@ def test_levels_without_a_usable_trial_are_no_levels() -> None:
     assert encoded(study, table).labels["task"] == ("a", "b")
 
 
-def test_counts_of_nothing_are_no_trials() -> None:
+def test_counts_of_nothing_are_no_trials_and_give_no_level() -> None:
     study = gs.Study(
         successes="k",
         trials="n",
         facets=[gs.Facet("task", role="legitimate")],
         on_failed_run="incorrect",
+        on_missing_score="drop",
     )
-    failed = pd.DataFrame({"task": ["a"], "k": [0], "n": [0], "outcome": ["failed"]})
-    with pytest.raises(DataError, match=r"no trial of DataFrame can be used.*rows: 1, none with"):
+    table = pd.DataFrame({"task": ["a", "b"], "k": [0, 1], "n": [0, 2]})
+    assert encoded(study, table).labels["task"] == ("b",)
+    failed = table.assign(outcome=["failed", "scored"])
+    with pytest.raises(DataError, match=r"row 1 .* its number of trials is missing"):
         encoded(study, failed)
-    scored = pd.DataFrame({"task": ["b"], "k": [1], "n": [2], "outcome": ["scored"]})
-    assert encoded(study, pd.concat([failed, scored])).labels["task"] == ("b",)
 
 
 def test_rows_and_columns_in_any_order_give_the_same_records() -> None:

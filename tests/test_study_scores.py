@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from gstudy.errors import DataError
-from gstudy.study.scores import read_counts, read_scores
-from gstudy.study.source_rows import Source
+from gstudy.study.reading.scores import read_counts, read_scores
+from gstudy.study.reading.source_rows import Source
 
 FILE = Source("trials.csv")
 

@@ -11,6 +11,7 @@ from sources import fitted, logit_source
 
 import gstudy as gs
 from gstudy.errors import QuantityError
+from gstudy.fits.fitted import Fit
 from gstudy.variance.basis import basis_of
 from gstudy.variance.structure import Structure
 
@@ -20,27 +21,24 @@ def roles(source: object) -> dict[str, str]:
     return dict(frame["role"])
 
 
-def panel() -> Structure:
+def panel_fit(**rest: object) -> Fit:
     study = study_of(
         "task",
         within("rollout", "system", "task"),
         gs.Facet("judge", role="error"),
         object="system",
+        **rest,
     )
     table = grid({"system": "AB", "task": range(6), "rollout": range(2), "judge": range(3)})
-    return basis_of(fitted(study, table, shape=(1, 4))).structure
+    return fitted(study, table, shape=(1, 4))
+
+
+def panel() -> Structure:
+    return basis_of(panel_fit()).structure
 
 
 def test_a_set_is_error_when_any_facet_in_it_is() -> None:
-    study = study_of(
-        "task",
-        within("rollout", "system", "task"),
-        gs.Facet("judge", role="error"),
-        object="system",
-        interactions=["system:judge"],
-    )
-    table = grid({"system": "AB", "task": range(6), "rollout": range(2), "judge": range(3)})
-    found = roles(fitted(study, table, shape=(1, 4)))
+    found = roles(panel_fit(interactions=["system:judge"]))
     assert found == {
         "system": "object",
         "task": "legitimate",

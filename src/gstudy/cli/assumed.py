@@ -124,7 +124,7 @@ def _first(known: Mapping[str, str], names: Sequence[str]) -> str | None:
 
 def _columns(path: Path) -> list[str]:
     """Names of the columns of a file of trials."""
-    from gstudy.study.csv_files import open_plain
+    from gstudy.study.reading.csv_files import open_plain
 
     name = path.name.lower()
     try:

@@ -15,9 +15,9 @@ from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import Diagnostics
 from gstudy.study.assessment import Assessment
 from gstudy.study.cells import Cells
+from gstudy.study.checking.layout import Layout, Pairing
 from gstudy.study.components import Component, Verdict
 from gstudy.study.declaration import Study
-from gstudy.study.layout import Layout, Pairing
 from gstudy.study.priors import Prior
 
 if TYPE_CHECKING:

@@ -44,9 +44,9 @@ def build_model(study: Study, trials: Any) -> pm.Model:
     Examples
     --------
     >>> import gstudy as gs
-    >>> study, trials = gs.example("airline")
-    >>> sorted(v.name for v in gs.build_model(study, trials).free_RVs)
-    ['effect(task)', 'location', 'sd(task)']
+    >>> study, trials = gs.example("panel")
+    >>> sorted(v.name for v in gs.build_model(study, trials).free_RVs)[:2]
+    ['effect(judge)', 'effect(snapshot)']
     """
     assessment = trials if isinstance(trials, Assessment) else check(study, trials)
     return model_of(parameterise(assessment.cells, assessment.mu_prior), assessment.cells)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from gstudy.display import Table, number, printable, wrapped
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.study.checking.layout import NESTED
 from gstudy.study.components import MERGED, TOO_FEW_TRIALS, Component, Verdict
-from gstudy.study.layout import NESTED
 from gstudy.study.priors import MU_DEFAULT, Prior
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gstudy.study.cells import Cells
+    from gstudy.study.checking.layout import Layout, Pairing
     from gstudy.study.declaration import Study
     from gstudy.study.index_sets import Rule
-    from gstudy.study.layout import Layout, Pairing
 
 __all__ = ["LARGEST_STORED", "Assessment"]
 

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gstudy.errors import DeclarationError, QuantityError, did_you_mean, explain
-from gstudy.study.component_names import (
+from gstudy.study.declaring.component_names import (
     Nesting,
     declared_sets,
     read_interactions,
     read_keep,
     read_priors,
 )
-from gstudy.study.index_sets import IndexSet, Rule, close, nesting_rules, set_name
-from gstudy.study.plain_values import (
+from gstudy.study.declaring.plain_values import (
     Scalar,
     check_facets_today,
     check_score_columns,
@@ -26,9 +25,15 @@ from gstudy.study.plain_values import (
     read_pinned,
     read_rollout,
 )
-from gstudy.study.policies import read_failed_policy, read_missing_policy
-from gstudy.study.structure import check_columns, check_nesting, counted_facet, with_object
-from gstudy.study.toml_tables import read_arguments, read_toml
+from gstudy.study.declaring.policies import read_failed_policy, read_missing_policy
+from gstudy.study.declaring.structure import (
+    check_columns,
+    check_nesting,
+    counted_facet,
+    with_object,
+)
+from gstudy.study.declaring.toml_tables import read_arguments, read_toml
+from gstudy.study.index_sets import IndexSet, Rule, close, nesting_rules, set_name
 
 if TYPE_CHECKING:
     from gstudy.study.facets import Facet

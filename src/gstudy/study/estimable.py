@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from gstudy.errors import EstimabilityWarning
 from gstudy.study.assessment import Assessment
 from gstudy.study.cells import make_cells
+from gstudy.study.checking.findings import findings
+from gstudy.study.checking.layout import find_layout
+from gstudy.study.checking.splits import Splits
+from gstudy.study.checking.verdicts import judged
 from gstudy.study.components import Component, Verdict
-from gstudy.study.findings import findings
-from gstudy.study.layout import find_layout
 from gstudy.study.records import encode
-from gstudy.study.splits import Splits
 from gstudy.study.trials import read_trials
-from gstudy.study.verdicts import judged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

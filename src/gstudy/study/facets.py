@@ -11,7 +11,7 @@ __all__ = ["RESERVED_NAMES", "ROLES", "Facet"]
 
 ROLES = ("object", "legitimate", "error", "controlled")
 
-# Names that the long table, the tables of components and designs use for themselves.
+# Names that the long table, the tables of components, and the dimensions of a fit have.
 RESERVED_NAMES = (
     "mu",
     "residual",
@@ -23,11 +23,21 @@ RESERVED_NAMES = (
     "component",
     "chain",
     "draw",
+    "cell",
 )
 
 # ":" joins the facets of a component, " + " the components of a merged row, "/" is no part of a
 # variable's name in a saved run, and NUL cuts a text there.
 FORBIDDEN_MARKS = (":", "/", "\x00", " + ")
+
+# A fit's variables are called so before a name: another facet of that whole name would clash.
+_VARIABLES = tuple(
+    f"{kind}("
+    for kind in (
+        *("sd", "u", "u_mean", "u_sd", "effect"),
+        *("code", "labels", "index", "levels", "facets"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,10 @@ def _check_name(name: object) -> None:
     for mark in FORBIDDEN_MARKS:
         if mark in name:
             _refuse_name(name, f"holds {mark!r}", name.replace(mark, "_"))
+    for start in _VARIABLES:
+        if name.startswith(start):
+            better = name.replace("(", "_").replace(")", "")
+            _refuse_name(name, f"begins with {start!r}, as a fit's variables do", better)
     if name in RESERVED_NAMES:
         raise DeclarationError(
             explain(

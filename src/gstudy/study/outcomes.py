@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gstudy.study.declaration import Study
-    from gstudy.study.source_rows import Source
+    from gstudy.study.reading.source_rows import Source
 
 __all__ = ["Settled", "settle"]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from gstudy.errors import DataError, explain
 from gstudy.study.partition import Codes, split
 
 if TYPE_CHECKING:
@@ -77,10 +76,7 @@ def encode(trials: Trials, study: Study) -> Records:
     (50, 1)
     """
     usable = trials.usable(study)
-    # A count of 0 of 0 is no trial, and gives no level.
-    usable = usable[usable["trials"] > 0]
     facets = tuple(facet for facet in study.facet_names if facet != study.counted)
-    _check_any(usable, trials)
     coded = [_coded(usable[facet]) for facet in facets]
     codes = np.empty((len(usable), len(facets)), dtype=np.int32)
     for i, (column, _) in enumerate(coded):
@@ -138,15 +134,3 @@ def _coded(column: pd.Series) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
     place = {label: i for i, label in enumerate(ordered)}
     ranks = np.fromiter((place[label] for label in texts), dtype=np.intp, count=len(texts))
     return ranks[codes], tuple(ordered)
-
-
-def _check_any(usable: pd.DataFrame, trials: Trials) -> None:
-    if len(usable) == 0:
-        raise DataError(
-            explain(
-                f"no trial of {trials.source} can be used",
-                given=f"rows: {len(trials.table):,}, none with a trial that counts",
-                do="Look at the counts of failed and unscored trials, and at on_failed_run and "
-                "on_missing_score.",
-            )
-        )

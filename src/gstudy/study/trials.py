@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from gstudy.errors import DataError, explain
-from gstudy.study.duplicates import refuse_duplicates
-from gstudy.study.labels import read_labels
 from gstudy.study.outcomes import settle
-from gstudy.study.readers import read_columns
-from gstudy.study.said_outcomes import read_said_outcomes
-from gstudy.study.scores import read_counts, read_scores
-from gstudy.study.source_rows import Source
-from gstudy.study.wanted_columns import WantedColumns
+from gstudy.study.reading.duplicates import refuse_duplicates
+from gstudy.study.reading.labels import read_labels
+from gstudy.study.reading.readers import read_columns
+from gstudy.study.reading.said_outcomes import read_said_outcomes
+from gstudy.study.reading.scores import read_counts, read_scores
+from gstudy.study.reading.source_rows import Source
+from gstudy.study.reading.wanted_columns import WantedColumns
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -63,6 +63,11 @@ class Basis:
         """Whether the components were assumed, not estimated."""
         return self.cells is None
 
+    @property
+    def remark(self) -> str:
+        """Stands behind an estimand: nothing, or that the components were assumed."""
+        return " (assumed components)" if self.assumed else ""
+
     def stamp(self, draws: xr.DataArray) -> tuple[str, ...]:
         """The note that these draws must carry when they or their fit fail a gate, else none."""
         if self.diagnostics is None:

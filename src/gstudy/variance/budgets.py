@@ -20,7 +20,7 @@ from gstudy.variance.components import (
     with_noise,
 )
 from gstudy.variance.decomposition import SCORE, Decomposition, average, decompositions
-from gstudy.variance.draws import INTERVAL_KIND, Array, labelled, normal_quantile, summarise
+from gstudy.variance.draws import Array, labelled, normal_quantile, stated, summarise
 from gstudy.variance.structure import NOT_SEPARABLE
 from gstudy.variance.weights import Weights, design_text, weights_within
 
@@ -117,13 +117,7 @@ class VarianceBudget:
         QuantityError
             For a level outside (0, 1).
         """
-        attributes = {
-            "scale": self.scale,
-            "estimand": f"variance of {self.estimand}",
-            "interval": INTERVAL_KIND,
-            "level": level,
-            "assumed": self.assumed,
-        }
+        attributes = stated(self, f"variance of {self.estimand}", level)
         frame = describe_rows(self.draws, self.rows, level, attributes)
         frame.insert(
             list(frame.columns).index("role"),
@@ -161,7 +155,7 @@ class VarianceBudget:
             {**summarise(stacked, level), "share": share["mean"], **renamed},
             index=pd.Index(list(totals), name="role"),
         )
-        frame.attrs.update(scale=self.scale, interval=INTERVAL_KIND, level=level)
+        frame.attrs.update(stated(self, f"variance of {self.estimand}, by role", level))
         return frame
 
     def table(self, level: float = 0.95) -> Table:
@@ -284,18 +278,24 @@ def variance_budget(
     draws, levels = mean_contributions(pairs)
     whole = average(parts)
     rows = row_facts(whole)
-    assumed = " (assumed components)" if basis.assumed else ""
     printed = labelled(np.concatenate([draws, draws.sum(axis=0)[None]]), [*rows, "variance"])
     return VarianceBudget(
         draws=labelled(draws, list(rows)),
         scale=scale,
-        estimand=f"the score of {estimand_of(basis, parts)}, {design_text(design)}{assumed}",
+        estimand=reported_score(basis, parts, design),
         design=None if design is None else dict(design),
         effective_levels=dict(zip(rows, levels, strict=True)),
         rows=rows,
         notes=(*basis.stamp(printed), *component_notes(basis, parts)),
         assumed=basis.assumed,
     )
+
+
+def reported_score(
+    basis: Basis, parts: Mapping[str | None, Decomposition], design: Mapping[str, Any] | None
+) -> str:
+    """Whose score is reported, and under which design, in words."""
+    return f"the score of {estimand_of(basis, parts)}, {design_text(design)}{basis.remark}"
 
 
 def pairs_of(

@@ -20,7 +20,7 @@ from gstudy.variance.decomposition import (
     decompositions,
     scale_of,
 )
-from gstudy.variance.draws import INTERVAL_KIND, Array, labelled, summarise
+from gstudy.variance.draws import Array, labelled, stated, summarise
 from gstudy.variance.weights import Weights, design_text, weights_within
 
 if TYPE_CHECKING:
@@ -84,13 +84,7 @@ class Coefficient:
 
         index = pd.Index([self.name], name="coefficient")
         frame = pd.DataFrame(summarise(self.draws.values[None], level), index=index)
-        frame.attrs.update(
-            scale=self.scale,
-            estimand=self.estimand,
-            interval=INTERVAL_KIND,
-            level=level,
-            assumed=self.assumed,
-        )
+        frame.attrs.update(stated(self, self.estimand, level))
         return frame
 
     def table(self, level: float = 0.95) -> Table:
@@ -174,7 +168,7 @@ def icc(
         draws=draws,
         name=f"ICC({name})",
         scale=scale,
-        estimand=f"of {estimand_of(basis, parts)}{_assumed(basis)}",
+        estimand=f"of {estimand_of(basis, parts)}{basis.remark}",
         notes=(
             *basis.stamp(draws),
             *_boundary_notes(draws.values, basis),
@@ -373,7 +367,7 @@ def _coefficient(
         draws=draws,
         name=name,
         scale=part.scale,
-        estimand=f"of {measured} scores {design_text(design)}{_assumed(basis)}",
+        estimand=f"of {measured} scores {design_text(design)}{basis.remark}",
         notes=(
             *basis.stamp(draws),
             *_merged_notes(part, measured),
@@ -410,10 +404,6 @@ def _boundary_notes(draws: Array, basis: Basis) -> Sequence[str]:
     if basis.assumed or np.quantile(draws, 0.025) >= _BOUNDARY:
         return ()
     return ("At the boundary: the data do not tell this ICC from zero.",)
-
-
-def _assumed(basis: Basis) -> str:
-    return " (assumed components)" if basis.assumed else ""
 
 
 def _ratio(part: Array, whole: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from gstudy.display import Table
 from gstudy.variance.basis import Basis, basis_of
 from gstudy.variance.decomposition import Decomposition, average, decompositions
-from gstudy.variance.draws import INTERVAL_KIND, Array, labelled, summarise, unlabelled
+from gstudy.variance.draws import Array, labelled, stated, summarise, unlabelled
 from gstudy.variance.structure import RESIDUAL
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class VarianceComponents:
         QuantityError
             For a level outside (0, 1).
         """
-        return describe_rows(self.draws, self.rows, level, self._attributes(level))
+        attributes = stated(self, f"variance components of {self.estimand}", level)
+        return describe_rows(self.draws, self.rows, level, attributes)
 
     def table(self, level: float = 0.95) -> Table:
         """The table that is printed."""
@@ -119,15 +120,6 @@ class VarianceComponents:
                 "role": "text",
             },
         )
-
-    def _attributes(self, level: float) -> dict[str, object]:
-        return {
-            "scale": self.scale,
-            "estimand": f"variance components of {self.estimand}",
-            "interval": INTERVAL_KIND,
-            "level": level,
-            "assumed": self.assumed,
-        }
 
     def __str__(self) -> str:
         return self.table().text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,32 @@ from gstudy.errors import QuantityError, explain
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["INTERVAL_KIND", "Array", "labelled", "normal_quantile", "summarise", "unlabelled"]
+__all__ = [
+    "INTERVAL_KIND",
+    "Array",
+    "Measured",
+    "labelled",
+    "normal_quantile",
+    "stated",
+    "summarise",
+    "unlabelled",
+]
 
 Array = npt.NDArray[np.float64]
 
 INTERVAL_KIND = "equal-tailed"
+
+
+class Measured(Protocol):
+    """A result: variances or ratios of them, on a scale, estimated or assumed."""
+
+    @property
+    def scale(self) -> str:
+        """ "score" or "logit"."""
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the components were assumed, not estimated."""
 
 
 def labelled(values: Array, component: Sequence[str] | None = None) -> xr.DataArray:
@@ -76,6 +97,17 @@ def summarise(values: Array, level: float) -> dict[str, Array]:
     lower, median, upper = np.quantile(flat, [tail, 0.5, 1 - tail], axis=1)
     sd = flat.std(axis=1, ddof=1) if flat.shape[1] > 1 else np.zeros(len(flat))
     return {"mean": flat.mean(axis=1), "median": median, "sd": sd, "lower": lower, "upper": upper}
+
+
+def stated(result: Measured, estimand: str, level: float) -> dict[str, object]:
+    """The `attrs` of a summary: what its numbers are, and on which scale."""
+    return {
+        "scale": result.scale,
+        "estimand": estimand,
+        "interval": INTERVAL_KIND,
+        "level": level,
+        "assumed": result.assumed,
+    }
 
 
 def normal_quantile(coverage: float) -> float:

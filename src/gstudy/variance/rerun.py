@@ -10,11 +10,10 @@ import numpy as np
 
 from gstudy.display import Table, points
 from gstudy.variance.basis import basis_of
-from gstudy.variance.budgets import mean_contributions, pairs_of
-from gstudy.variance.components import component_notes, estimand_of
+from gstudy.variance.budgets import mean_contributions, pairs_of, reported_score
+from gstudy.variance.components import component_notes
 from gstudy.variance.decomposition import SCORE, decompositions
-from gstudy.variance.draws import INTERVAL_KIND, labelled, normal_quantile, summarise
-from gstudy.variance.weights import design_text
+from gstudy.variance.draws import labelled, normal_quantile, stated, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,13 +100,7 @@ class RerunNoise:
         stacked = np.stack([variance, np.sqrt(variance), self.difference().values])
         index = pd.Index(["variance", "sd", "difference"], name="quantity")
         frame = pd.DataFrame(summarise(stacked, level), index=index)
-        frame.attrs.update(
-            scale=self.scale,
-            estimand=f"re-run noise of {self.estimand}",
-            interval=INTERVAL_KIND,
-            level=level,
-            assumed=self.assumed,
-        )
+        frame.attrs.update(stated(self, f"re-run noise of {self.estimand}", level))
         return frame
 
     def table(self, level: float = 0.95) -> Table:
@@ -184,10 +177,9 @@ def rerun_noise(
     moving = [*part.structure.redrawn_sets(part.sets), True][: len(contributions)]
     redrawn, pinned = _told(part.structure)
     draws = labelled(contributions[moving].sum(axis=0))
-    assumed = " (assumed components)" if basis.assumed else ""
     return RerunNoise(
         draws=draws,
-        estimand=f"the score of {estimand_of(basis, parts)}, {design_text(design)}{assumed}",
+        estimand=reported_score(basis, parts, design),
         redrawn=redrawn,
         pinned=pinned,
         notes=(*basis.stamp(draws), *component_notes(basis, parts)),

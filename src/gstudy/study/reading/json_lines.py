@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from gstudy.errors import DataError, explain
-from gstudy.study.csv_files import open_plain
+from gstudy.study.reading.csv_files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gstudy.study.wanted_columns import WantedColumns
+    from gstudy.study.reading.wanted_columns import WantedColumns
 
 __all__ = ["read_json_lines"]
 

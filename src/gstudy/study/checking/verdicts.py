@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gstudy.errors import DeclarationError, explain
-from gstudy.study.advice import ENOUGH_LEVELS, advise
-from gstudy.study.candidates import Candidate, candidates
+from gstudy.study.checking.advice import ENOUGH_LEVELS, advise
+from gstudy.study.checking.candidates import Candidate, candidates
 from gstudy.study.components import (
     ESTIMABLE,
     INSIDE_RESIDUAL,
@@ -26,9 +26,9 @@ from gstudy.study.index_sets import close, nesting_rules
 from gstudy.study.priors import Prior, default_sd_prior
 
 if TYPE_CHECKING:
+    from gstudy.study.checking.splits import Splits
     from gstudy.study.declaration import Study
     from gstudy.study.index_sets import Rule
-    from gstudy.study.splits import Splits
 
 __all__ = ["judged"]
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from gstudy.errors import DataError, explain
-from gstudy.study.unique_values import unique_values
+from gstudy.study.reading.unique_values import unique_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gstudy.study.source_rows import Source
+    from gstudy.study.reading.source_rows import Source
 
 __all__ = ["OUTCOMES", "SaidOutcomes", "read_said_outcomes"]
 

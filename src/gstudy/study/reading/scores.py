@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gstudy.errors import DataError, explain
-from gstudy.study.unique_values import unique_values
+from gstudy.study.reading.unique_values import unique_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
 
-    from gstudy.study.source_rows import Source
+    from gstudy.study.reading.source_rows import Source
 
 __all__ = ["read_counts", "read_scores"]
 

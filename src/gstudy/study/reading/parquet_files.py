@@ -11,7 +11,7 @@ from gstudy.errors import DataError, explain
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gstudy.study.wanted_columns import WantedColumns
+    from gstudy.study.reading.wanted_columns import WantedColumns
 
 __all__ = ["read_parquet"]
 

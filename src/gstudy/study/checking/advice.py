@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gstudy.study.candidates import tops
+from gstudy.study.checking.candidates import tops
 from gstudy.study.components import (
     INSIDE_RESIDUAL,
     KEPT,
@@ -19,9 +19,9 @@ from gstudy.study.components import (
 )
 
 if TYPE_CHECKING:
+    from gstudy.study.checking.splits import Splits
     from gstudy.study.declaration import Study
     from gstudy.study.index_sets import IndexSet
-    from gstudy.study.splits import Splits
 
 __all__ = ["ENOUGH_LEVELS", "advise"]
 

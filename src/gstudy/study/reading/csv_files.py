@@ -12,12 +12,12 @@ import pandas as pd
 import pyarrow as pa
 
 from gstudy.errors import DataError, explain
-from gstudy.study.labels import is_unicode
+from gstudy.study.reading.labels import is_unicode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gstudy.study.wanted_columns import WantedColumns
+    from gstudy.study.reading.wanted_columns import WantedColumns
 
 __all__ = ["is_gzip", "open_plain", "read_csv"]
 

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gstudy.errors import DataError, explain
-from gstudy.study.unique_values import UniqueValues, unique_values
+from gstudy.study.reading.unique_values import UniqueValues, unique_values
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gstudy.study.source_rows import Source
+    from gstudy.study.reading.source_rows import Source
 
 __all__ = ["Labels", "is_unicode", "label_text", "read_labels"]
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from gstudy.errors import DataError, explain
-from gstudy.study.csv_files import read_csv
-from gstudy.study.json_lines import read_json_lines
-from gstudy.study.parquet_files import read_parquet
-from gstudy.study.source_rows import Source
+from gstudy.study.reading.csv_files import read_csv
+from gstudy.study.reading.json_lines import read_json_lines
+from gstudy.study.reading.parquet_files import read_parquet
+from gstudy.study.reading.source_rows import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gstudy.study.wanted_columns import WantedColumns
+    from gstudy.study.reading.wanted_columns import WantedColumns
 
 __all__ = ["read_columns"]
 

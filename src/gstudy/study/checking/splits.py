@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gstudy.study.candidates import tops
+from gstudy.study.checking.candidates import tops
 from gstudy.study.partition import Partition, split
 from gstudy.study.records import parents_first
 

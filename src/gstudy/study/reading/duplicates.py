@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gstudy.study.declaration import Study
-    from gstudy.study.labels import Labels
-    from gstudy.study.source_rows import Source
+    from gstudy.study.reading.labels import Labels
+    from gstudy.study.reading.source_rows import Source
 
 __all__ = ["refuse_duplicates"]
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from gstudy.study.checking.splits import Splits
     from gstudy.study.declaration import Study
     from gstudy.study.partition import Partition
-    from gstudy.study.splits import Splits
 
 __all__ = ["findings"]
 
