@@ -10,6 +10,7 @@ import pandas as pd
 from designs import checked, study_of, within
 
 import gstudy as gs
+from gstudy.model.parameterisation import LOCATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,5 +76,5 @@ def point_of(posterior: DirectPosterior, x: np.ndarray) -> tuple[dict[str, Any],
             suffix = "sweptstandardised" if block.swept else "standardised"
             point[f"{block.variable}_{suffix}__"] = x[at : at + block.n_free]
         at += block.n_free
-    point["location"] = x[-1]
+    point[LOCATION] = x[-1]
     return point, [np.size(value) for value in point.values()]

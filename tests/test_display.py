@@ -232,6 +232,20 @@ def test_columns_without_a_format_are_written_by_their_type() -> None:
     ]
 
 
+def test_decimals_are_fixed_and_counts_are_whole_where_all_are() -> None:
+    frame = pd.DataFrame(
+        {"v": [0.04021, 1.3e-6, math.nan], "n": [60.00000001, 720, math.inf], "m": [59.3, 2, 720]}
+    )
+    formats = {"v": "decimal4", "n": "count", "m": "count"}
+    assert Table(frame, "", formats=formats).text().splitlines() == [
+        "     v    n      m",
+        "──────────────────",
+        "0.0402   60   59.3",
+        "0.0000  720    2.0",
+        "     -  inf  720.0",
+    ]
+
+
 def test_an_unnamed_index_of_labels_is_shown_and_a_row_count_is_not() -> None:
     assert Table(pd.DataFrame({"x": [1]}, index=["a"]), "").json()["columns"] == ["", "x"]
     assert Table(pd.DataFrame({"x": [1]}), "").json()["columns"] == ["x"]

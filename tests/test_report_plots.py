@@ -101,9 +101,26 @@ def test_long_and_odd_names_are_shortened_and_never_formulas(tmp_path: Path) -> 
     once = frame[frame["rollout"] == 0]
     figure, ax = plot_budget(gs.variance_budget(fit_by_hand(assess(study, once))))
     labels = [label.get_text() for label in ax.get_yticklabels()]
-    assert any("…" in label and len(label) <= 26 for label in labels)
+    assert any("…" in label and len(label) <= 30 for label in labels)
     # A formula that is not one would fail here.
     figure.savefig(tmp_path / "plot.png")
+
+
+def test_residual_is_explained_with_what_it_includes(budget: VarianceBudget) -> None:
+    _, ax = plot_budget(budget)
+    assert "residual: chance in a single trial, and system:task:rollout" in texts(ax)
+    study, trials = gs.example("panel")
+    _, ax = plot_budget(gs.variance_budget(fit_by_hand(assess(study, trials))))
+    assert texts(ax).endswith("residual: chance in a single trial")
+
+
+def test_bars_are_as_thick_for_two_rows_as_for_ten() -> None:
+    thickness = []
+    for name in ("airline", "panel"):
+        figure, ax = plot_budget(gs.variance_budget(fit_by_hand(assess(*gs.example(name)))))
+        figure.canvas.draw()
+        thickness.append(ax.patches[0].get_window_extent().height)
+    assert 0.75 < thickness[0] / thickness[1] < 1.33
 
 
 def test_a_stamp_is_drawn() -> None:

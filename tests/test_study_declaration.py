@@ -360,7 +360,7 @@ FACETS: list[tuple[dict[str, Any], str]] = [
     ({"name": "cell"}, "facet name 'cell' is taken"),
     (
         {"name": "sd(task)"},
-        r"begins with 'sd\(', as a fit's variables do.*\[facets\.sd_task\] column",
+        r"begins with 'sd\(', as a fit's.*\[facets\.sd_task\] column",
     ),
     ({"name": "u(a"}, r"facet name 'u\(a' begins with 'u\('"),
     ({"role": "legitmate"}, r"facets\.task\.role is not a role.*Did you mean 'legitimate'\?"),

@@ -48,10 +48,12 @@ _WRITERS: dict[str, Callable[[float, int], str]] = {
     "percent": percent,
     "points": _point_cell,
     "number": number,
+    "decimal": lambda x, digits: fixed(x, digits, ""),
+    "count": lambda x, digits: fixed(x, digits, ""),
     "int": lambda x, _: fixed(x, 0, ""),
     "bar": bar,
 }
-_DIGITS = {"percent": 1, "points": 1, "number": 3, "int": 0, "bar": 16}
+_DIGITS = {"percent": 1, "points": 1, "number": 3, "decimal": 3, "int": 0, "bar": 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,10 @@ class Table:
     notes : tuple of str
         Printed below the rows.
     formats : mapping of str to str
-        Column to "percent1", "points1", "number3", "int", "bar16" or "text": the kind, and the
-        digits after the point (percent, points), the significant digits (number) or the cells of
-        a full bar. A column without one is written by its type.
+        Column to "percent1", "points1", "decimal3", "number3", "count", "int", "bar16" or "text":
+        the kind, and the digits after the point (percent, points, decimal), the significant
+        digits (number) or the cells of a full bar. A count is a mean number of something: whole
+        where all of the column is. A column without a format is written by its type.
 
     Examples
     --------
@@ -215,8 +218,10 @@ def _column(name: str, values: Sequence[object], form: str | None) -> _Column:
     if kind == "text":
         cells = tuple("" if x is None else visible(_text(x)) for x in plain)
         return _Column(visible(name), cells, numeric=False)
-    write, size = _WRITERS[kind], _DIGITS[kind] if digits is None else digits
-    cells = tuple(write(_number(x, raw), size) for x, raw in zip(plain, values, strict=True))
+    numbers = [_number(x, raw) for x, raw in zip(plain, values, strict=True)]
+    if digits is None:
+        digits = _count_digits(numbers) if kind == "count" else _DIGITS[kind]
+    cells = tuple(_WRITERS[kind](x, digits) for x in numbers)
     return _Column(visible(name), cells, numeric=kind != "bar")
 
 
@@ -225,6 +230,11 @@ def _parse_format(name: str, form: str) -> tuple[str, int | None]:
     if kind != "text" and kind not in _WRITERS:
         raise ValueError(f"format {form!r} of column {name!r} is none of {['text', *_WRITERS]}")
     return kind, int(form[len(kind) :]) if form != kind else None
+
+
+def _count_digits(numbers: Sequence[float]) -> int:
+    # An effective number of levels is a quotient: 60 may come out as 59.99999999.
+    return 0 if all(abs(x - round(x)) < 1e-6 for x in numbers if math.isfinite(x)) else 1
 
 
 def _guess_kind(values: Sequence[object]) -> str:

@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from gstudy.display import Table, bar, percent, points, shorten, wrapped
 from gstudy.fits.gates import STAMP, stamp
-from gstudy.questions.scores import SHARED_SDS, listed, plural, score
+from gstudy.questions.scores import SHARED_SDS, UNNAMED, listed, plural, score
 from gstudy.variance.budgets import variance_budget
 from gstudy.variance.components import variance_components
 from gstudy.variance.rerun import rerun_noise
+from gstudy.variance.structure import RESIDUAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,10 +33,16 @@ __all__ = ["FirstScreen", "first_screen"]
 LEVEL = 0.95
 WIDTH = 80
 
-_NAME_WIDTH = 24
-_BAR_WIDTH = 13
+_NAME_WIDTH = 28
+_BAR_WIDTH = 10
+_SHARE_WIDTH = 6
+_INTERVAL_WIDTH = 14
 # Smaller sources are summed up in one line, so that the screen stays one.
 _LEAST_SHARE = 0.005
+_READING = (
+    "Scale: pass rate; a point is a percentage point. Intervals, also those in brackets: 95%, "
+    "equal-tailed, of the posterior; the naive one is Wilson's."
+)
 _MOST_ROWS = 10
 
 
@@ -201,7 +210,7 @@ def _score_lines(found: Score) -> list[str]:
     if len(summary) > 1:
         return found.table(LEVEL).text(WIDTH).splitlines()
     row = summary.iloc[0]
-    name = "" if found.observed.index.name == "mean of" else f" of {summary.index[0]}"
+    name = "" if found.observed.index.name == UNNAMED else f" of {summary.index[0]}"
     naive = _span(row["naive_lower"], row["naive_upper"])
     full = _span(row["lower"], row["upper"])
     lines = [
@@ -219,27 +228,43 @@ def _budget_lines(budget: VarianceBudget) -> list[str]:
     width = budget.half_width(0.95).to_numpy()
     low, high = _tails(width)
     head = (
-        f"Where it comes from: {budget.estimand}, 95% half-width "
-        f"{points(float(width.mean()))} ({100 * low:.1f} to {100 * high:.1f})"
+        f"Where it comes from: {budget.estimand}. Half-width of its 95% interval: "
+        f"{points(float(width.mean()))} ({100 * low:.1f} to {100 * high:.1f})."
     )
     shown = frame[frame["share"] >= _LEAST_SHARE].head(_MOST_ROWS)
-    lines = [*wrapped(head, WIDTH, indent="  "), *(_source_line(row) for row in shown.itertuples())]
+    lines = [
+        *wrapped(head, WIDTH, indent="  "),
+        _line("source", "share of variance", "95% interval", "role"),
+        *(_source_line(row) for row in shown.itertuples()),
+    ]
     rest = frame.drop(index=shown.index)
     if len(rest):
         text = f"{len(rest)} smaller source{'s' if len(rest) > 1 else ''}"
-        lines.append(
-            f"  {text:<{_NAME_WIDTH}}  {'':{_BAR_WIDTH}}  {percent(rest['share'].sum()):>6}"
-        )
-    return [*lines, *_told(budget.notes)]
+        lines.append(_line(text, percent(rest["share"].sum())))
+    return [*lines, *_told(budget.notes), *_residual_lines(shown, budget)]
+
+
+def _residual_lines(shown: pd.DataFrame, budget: VarianceBudget) -> list[str]:
+    """What residual is, unless a note of the budget says it."""
+    if RESIDUAL not in shown.index or any(note.startswith(RESIDUAL) for note in budget.notes):
+        return []
+    return ["  residual: the chance in a single trial, all levels of the facets held fixed."]
 
 
 def _source_line(row: object) -> str:
     share, low, high = (getattr(row, name) for name in ("share", "share_lower", "share_upper"))
     name = shorten(str(row.Index), _NAME_WIDTH)  # type: ignore[attr-defined]
+    drawn = f"{bar(share, _BAR_WIDTH)} {percent(share):>{_SHARE_WIDTH}}"
     interval = f"{100 * low:.1f} to {100 * high:.1f}%"
-    drawn = bar(share, _BAR_WIDTH)
-    line = f"  {name:<{_NAME_WIDTH}}  {drawn}  {percent(share):>6}  {interval:<14}"
-    return f"{line}  {row.role}".rstrip()  # type: ignore[attr-defined]
+    return _line(name, drawn, interval, row.role)  # type: ignore[attr-defined]
+
+
+def _line(name: str, share: str, interval: str = "", role: str = "") -> str:
+    """One line below "where it comes from": the header, a source, or the smaller ones."""
+    padding = " " * (_NAME_WIDTH - cell_len(name))
+    share_width = _BAR_WIDTH + 1 + _SHARE_WIDTH
+    middle = f"{share:>{share_width}}  {interval:<{_INTERVAL_WIDTH}}"
+    return f"  {name}{padding}  {middle}  {role}".rstrip()
 
 
 def _rerun_lines(rerun: RerunNoise) -> list[str]:
@@ -288,6 +313,7 @@ def _gate_lines(fit: Fit) -> list[str]:
     parts += [f"{key} {known[key]}" for key in ("seed", "sampler") if known.get(key) is not None]
     below = [str(fit.diagnostics), *(f"before: {text}" for text in fit.diagnostics.refits)]
     return [
+        *wrapped(_READING, WIDTH, indent="  "),
         *wrapped(f"Fit: {', '.join(parts)}", WIDTH, indent="  "),
         *(f"  {line}" for text in below for line in wrapped(text, WIDTH - 2)),
     ]

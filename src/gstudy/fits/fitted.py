@@ -27,7 +27,8 @@ __all__ = ["Fit", "cell_groups"]
 _LEVEL = 0.95
 _SHOWN_COMPONENTS = 6
 _WIDTH = 80
-_NEXT = "next: gs.score(fit), gs.variance_budget(gs.variance_components(fit))"
+_SDS = "sd of each component (logit scale): median [95% equal-tailed interval]"
+_NEXT = "next: gs.score(fit), gs.variance_budget(fit), gs.rerun_noise(fit)"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -166,7 +167,7 @@ class Fit:
             scale="logit",
             level=_LEVEL,
             notes=(str(self.diagnostics), _settings_text(self), _NEXT),
-            formats={"sd": "number3", "lower": "number3", "upper": "number3"},
+            formats=dict.fromkeys(("sd", "lower", "upper"), "decimal2"),
         )
 
     def __repr__(self) -> str:
@@ -176,7 +177,7 @@ class Fit:
         table = self.table()
         shown = table.frame.head(_SHOWN_COMPONENTS)
         width = min(max((len(name) for name in shown["component"]), default=0), 30)
-        lines = ["sd, logit scale, 95% equal-tailed interval"] if len(shown) else []
+        lines = [_SDS] if len(shown) else []
         for row in shown.itertuples():
             name = shorten(str(row.component), width)
             sd = f"{row.sd:.2f} [{row.lower:.2f}, {row.upper:.2f}]"

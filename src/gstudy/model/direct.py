@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstudy.model.likelihood import binomial_pass
-from gstudy.model.parameterisation import Parameterisation
+from gstudy.model.parameterisation import LOCATION, Parameterisation
 
 __all__ = ["DirectPosterior", "compile_direct", "direct_posterior"]
 
@@ -216,7 +216,7 @@ class DirectPosterior:
                 mean = effects.mean(axis=-1, keepdims=True) if block.swept else 0.0
                 values[block.variable] = effects - mean
             at += block.n_free
-        values["location"] = x[..., -1]
+        values[LOCATION] = x[..., -1]
         return values
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstudy.model.likelihood import FusedBinomial
-from gstudy.model.parameterisation import Block, Parameterisation, parameterise
+from gstudy.model.parameterisation import LOCATION, Block, Parameterisation, parameterise
 from gstudy.model.transforms import Standardised, SweptStandardised
 from gstudy.study.cells import Cells
 from gstudy.study.declaration import Study
@@ -27,7 +27,7 @@ def build_model(study: Study, trials: Any) -> pm.Model:
 
     ``logit P(y = 1) = mu + sum_c u_c[level]``, ``u_c ~ Normal(0, sd_c^2)``, one component per
     index set; rows that share all levels are one binomial cell. The means of the effects are
-    swept into one `location`, whose prior variance is ``s0^2 + sum_c sd_c^2 / K_c``; mu and all
+    swept into one location ``mu(swept)``, whose prior variance is ``s0^2 + sum_c sd_c^2 / K_c``; mu and all
     level effects are recovered exactly from its draws by `gstudy.fit`.
 
     Parameters
@@ -39,7 +39,7 @@ def build_model(study: Study, trials: Any) -> pm.Model:
     -------
     pm.Model
         Free variables ``sd(<component>)`` and ``effect(<component>)`` (without their mean) per
-        component, and ``location``, all logit; observed ``successes`` per cell.
+        component, and ``mu(swept)``, all logit; observed ``successes`` per cell.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
             sd**2 / b.size for b, sd in zip(p.blocks, sds, strict=True) if b.swept
         )
         shift = pt.dot(p.weights, effects)
-        location = pm.Normal("location", mu=p.mu_mean + shift, sigma=pt.sqrt(variance))
+        location = pm.Normal(LOCATION, mu=p.mu_mean + shift, sigma=pt.sqrt(variance))
         pm.CustomDist(
             "successes",
             location - shift,

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from gstudy.study.cells import Cells
     from gstudy.study.priors import Prior
 
-__all__ = ["Block", "Parameterisation", "parameterise"]
+__all__ = ["LOCATION", "Block", "Parameterisation", "parameterise"]
 
 Floats = NDArray[np.float64]
+
+LOCATION = "mu(swept)"
+"""Name of the model's location: no facet can be called so."""
 
 INFORMATION_KEPT = 0.4
 """Part of the information at the mode that the coordinates count on: trials are shared with the

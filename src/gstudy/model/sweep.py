@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gstudy.model.parameterisation import Parameterisation
+from gstudy.model.parameterisation import LOCATION, Parameterisation
 
 if TYPE_CHECKING:
     from gstudy.study.cells import Cells
@@ -38,7 +38,7 @@ def recover(
     ----------
     parameterisation : Parameterisation
     values : mapping
-        Draws (...,) of ``sd(<component>)`` and ``location`` and (..., K) of each effect variable.
+        Draws (...,) of ``sd(<component>)`` and ``mu(swept)`` and (..., K) of each effect variable.
     rng : numpy.random.Generator
 
     Returns
@@ -48,7 +48,7 @@ def recover(
     """
     p = parameterisation
     effects: list[Floats] = []
-    swept_mean = np.array(values["location"], dtype=float)
+    swept_mean = np.array(values[LOCATION], dtype=float)
     for block, part in zip(p.blocks, p.slices(), strict=True):
         # A swept component of one level has no variable: all of its effect is its mean.
         none = np.zeros((*swept_mean.shape, block.size))

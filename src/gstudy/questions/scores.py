@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.variance.latent import Latent
 
-__all__ = ["SHARED_SDS", "Score", "listed", "naive_interval", "plural", "score"]
+__all__ = ["SHARED_SDS", "UNNAMED", "Score", "listed", "naive_interval", "plural", "score"]
 
 EVERYTHING = "all trials"
 """Row of a study without an object of measurement."""
+
+UNNAMED = "scored"
+"""Index of the table of such a study."""
 
 SHARED_SDS = (
     "The systems share one set of sds here. For a system's own variances, fit its trials alone."
@@ -115,9 +118,10 @@ class Score:
             notes=(
                 "naive: Wilson, as if every trial were independent of the others",
                 f"full: {self.estimand}",
+                "ratio: how many times as wide as the naive interval the full one is",
                 *self.notes,
             ),
-            formats={"trials": "int", "score": "percent1", "ratio": "number2"},
+            formats={"trials": "int", "score": "percent1", "ratio": "decimal1"},
         )
 
     def __str__(self) -> str:
@@ -264,7 +268,7 @@ def _observed(fit: Fit, *, apart: bool = True) -> pd.DataFrame:
         }
         for mask in groups.values()
     ]
-    name = measured if measured in cells.facets and apart else "mean of"
+    name = measured if measured in cells.facets and apart else UNNAMED
     return pd.DataFrame(rows, index=pd.Index(list(groups), name=name, dtype=object))
 
 

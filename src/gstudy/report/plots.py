@@ -10,6 +10,7 @@ import numpy as np
 from gstudy._marks import visible
 from gstudy.display import number, percent, points, shorten
 from gstudy.fits.gates import STAMP, stamp
+from gstudy.variance.structure import RESIDUAL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +31,12 @@ _COLOURS = {
 _OTHER = "#999999"
 _INK = "#222222"
 _PALE = "#666666"
+_ALARM = "#B00020"
 
-_LONGEST_LABEL = 26
+_LONGEST_LABEL = 30
 _BAR_INCHES = 0.36
+_LINE_INCHES = 0.19
+_AXIS_INCHES = 0.85
 _WIDTH_INCHES = 8.0
 
 # Characters of a line that fit beside the labels.
@@ -73,25 +77,27 @@ def plot_budget(
     ['task', 'residual']
     """
     frame = budget.summary(level).sort_values("share", ascending=False, kind="stable")
-    own = ax is None
+    title, caption, failed = _words(budget, level)
+    own, several_roles = ax is None, frame["role"].nunique() > 1
     if ax is None:
-        figure, ax = _new_figure(len(frame))
+        figure, ax = _new_figure(len(frame), len(title) + len(caption) + 2 * several_roles)
     else:
         figure = ax.get_figure(root=True) or ax.figure  # type: ignore[assignment]
     _draw_bars(ax, frame, intervals=not budget.assumed)
     _style(ax, frame)
-    _caption(ax, budget, level)
-    if frame["role"].nunique() > 1:
+    _write_above(ax, title, caption, failed=failed)
+    if several_roles:
         # Beside the axes there is room only in a figure of our own.
         place = {"loc": "outside lower right", "ncols": 4} if own else {"loc": "lower right"}
         (figure if own else ax).legend(frameon=False, fontsize=9, **place)
     return figure, ax
 
 
-def _new_figure(n_bars: int) -> tuple[Figure, Axes]:
+def _new_figure(n_bars: int, n_lines: int) -> tuple[Figure, Axes]:
+    """As high as bars of one thickness and the lines of text around them need."""
     import matplotlib.pyplot as plt
 
-    height = 2.0 + _BAR_INCHES * n_bars
+    height = _AXIS_INCHES + _BAR_INCHES * n_bars + _LINE_INCHES * n_lines
     figure, ax = plt.subplots(
         figsize=(_WIDTH_INCHES, height), layout="constrained", facecolor="white"
     )
@@ -131,7 +137,7 @@ def _style(ax: Axes, frame: pd.DataFrame) -> None:
     labels = [shorten(visible(str(name)), _LONGEST_LABEL) for name in frame.index]
     # Labels are the user's: a dollar sign in one is no formula.
     ax.set_yticks(np.arange(len(frame)), [label.replace("$", r"\$") for label in labels])
-    ax.invert_yaxis()
+    ax.set_ylim(len(frame) - 0.5, -0.5)
     ax.set_xlim(0, 1.12)
     ticks = np.linspace(0, 1, 6)
     ax.set_xticks(ticks, [percent(tick, 0) for tick in ticks])
@@ -144,21 +150,34 @@ def _style(ax: Axes, frame: pd.DataFrame) -> None:
     ax.spines["left"].set_color("#AAAAAA")
 
 
-def _caption(ax: Axes, budget: VarianceBudget, level: float) -> None:
-    """Title: whose score, and how wide; below it scale, level and any stamp."""
-    estimand = "\n".join(
-        textwrap.wrap(visible(f"Variance budget: {budget.estimand}"), _TITLE_CHARACTERS)
-    ).replace("$", r"\$")
+def _words(budget: VarianceBudget, level: float) -> tuple[list[str], list[str], bool]:
+    """Title: whose score; caption: its width, scale, level and any stamp; whether there is one."""
+    title = textwrap.wrap(visible(f"Variance budget: {budget.estimand}"), _TITLE_CHARACTERS)
     lines = [
         f"Half-width of the score's 95% interval: {_width(budget, level)}",
         _reading(budget, level),
+        *_residual_lines(budget),
     ]
     note = next((text for text in budget.notes if text.startswith(STAMP)), None)
     if note is None and not budget.assumed:
         note = stamp(budget.draws)
-    if note:
-        lines = [*textwrap.wrap(visible(note), _CAPTION_CHARACTERS), *lines]
-    ax.set_title(estimand, loc="left", fontsize=10.5, color=_INK, pad=10 + 13 * len(lines))
+    stamped = textwrap.wrap(visible(note), _CAPTION_CHARACTERS) if note else []
+    return title, [*stamped, *lines], bool(note)
+
+
+def _residual_lines(budget: VarianceBudget) -> list[str]:
+    if RESIDUAL not in budget.rows:
+        return []
+    # The chance of the trial itself is always in it, and named last.
+    others = budget.rows[RESIDUAL]["includes"].rpartition(", ")[0]
+    text = "residual: chance in a single trial" + (f", and {others}" if others else "")
+    return textwrap.wrap(visible(text), _CAPTION_CHARACTERS)
+
+
+def _write_above(ax: Axes, title: list[str], caption: list[str], *, failed: bool) -> None:
+    lines = [line.replace("$", r"\$") for line in caption]
+    text = "\n".join(title).replace("$", r"\$")
+    ax.set_title(text, loc="left", fontsize=10.5, color=_INK, pad=10 + 13 * len(lines))
     ax.annotate(
         "\n".join(lines),
         (0, 1),
@@ -167,7 +186,7 @@ def _caption(ax: Axes, budget: VarianceBudget, level: float) -> None:
         textcoords="offset points",
         va="bottom",
         fontsize=9,
-        color="#B00020" if note else _PALE,
+        color=_ALARM if failed else _PALE,
     )
 
 

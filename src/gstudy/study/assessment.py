@@ -277,7 +277,7 @@ def _component_table(assessment: Assessment) -> Table:
         frame=frame,
         title="Components",
         notes=(f"Priors are on the logit scale; mu ~ {_short_prior(assessment.mu_prior)}.",),
-        formats={"trials each": "number3"},
+        formats={"trials each": "count"},
     )
 
 
@@ -329,7 +329,7 @@ def _spread_table(
         "median": [pairing.median for pairing in pairings],
         "most": [pairing.most for pairing in pairings],
     }
-    formats = {"least": "int", "median": "number3", "most": "int"}
+    formats = {"least": "int", "median": "count", "most": "int"}
     return Table(frame=pd.DataFrame({**columns, **spread}), title=title, formats=formats)
 
 

@@ -34,7 +34,7 @@ FORBIDDEN_MARKS = (":", "/", "\x00", " + ")
 _VARIABLES = tuple(
     f"{kind}("
     for kind in (
-        *("sd", "u", "u_mean", "u_sd", "effect"),
+        *("mu", "sd", "u", "u_mean", "u_sd", "effect"),
         *("code", "labels", "index", "levels", "facets"),
     )
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,7 +82,8 @@ class Trials:
 
     def __repr__(self) -> str:
         total = self.counts.sum()
-        lines = [f"Trials from {self.source}: {len(self.table):,} rows, {total['n_used']:,} used"]
+        source = PurePath(self.source).name
+        lines = [f"Trials from {source}: {len(self.table):,} rows, {total['n_used']:,} used"]
         return "\n  ".join([*lines, *self.notes])
 
 

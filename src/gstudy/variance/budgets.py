@@ -173,7 +173,7 @@ class VarianceBudget:
             notes=(self._width_note(level), self._role_note(), *self.notes),
             formats={
                 **dict.fromkeys(("share", "lower", "upper"), "percent1"),
-                "levels": "number3",
+                "levels": "count",
                 "role": "text",
             },
         )

@@ -36,6 +36,14 @@ __all__ = ["Coefficient", "generalizability", "icc", "phi"]
 _BOUNDARY = 0.01
 
 
+_READINGS = {
+    "ICC(": "Correlation of two trials that share this and nothing else.",
+    "Phi": "Share of true differences in the variance of a score that is read by itself.",
+    "Phi(": "As Phi, for telling whether a score is above or below the cut.",
+    "E rho^2": "Share of true differences in the variance of scores compared on one design.",
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Coefficient:
     """A ratio of variances with its draws, each in [0, 1].
@@ -91,13 +99,18 @@ class Coefficient:
         """The table that is printed."""
         frame = self.summary(level)
         return Table(
-            frame=frame[["mean"]] if self.assumed else frame,
+            frame=frame[["mean"] if self.assumed else ["mean", "lower", "upper"]],
             title=f"{self.name} {self.estimand}",
             scale=self.scale,
             level=None if self.assumed else level,
-            notes=self.notes,
-            formats=dict.fromkeys(frame.columns, "number3"),
+            notes=(*self.notes, self._reading()),
+            formats=dict.fromkeys(frame.columns, "decimal3"),
         )
+
+    def _reading(self) -> str:
+        """What the ratio says, in words; a name may have an argument in brackets."""
+        kind, bracket, _ = self.name.partition("(")
+        return _READINGS[kind + bracket]
 
     def __str__(self) -> str:
         return self.table().text()

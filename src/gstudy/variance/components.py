@@ -32,6 +32,9 @@ __all__ = [
 ]
 
 
+_DIGITS = {"score": "decimal4", "logit": "decimal2"}
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VarianceComponents:
     """Variance components with their draws; a source for everything that is derived from them.
@@ -107,15 +110,17 @@ class VarianceComponents:
         columns = ["mean", "lower", "upper", "share", "role"]
         if self.assumed:
             columns = ["mean", "share", "role"]
+        # Assumed variances as they were given; estimated ones to what sampling can tell.
+        digits = "number3" if self.assumed else _DIGITS[self.scale]
         return Table(
-            frame=frame[columns],
+            frame=frame[columns].rename(columns={"mean": "variance"}),
             title=f"{'Assumed variance' if self.assumed else 'Variance'} components of "
             f"{self.estimand}",
             scale=self.scale,
             level=None if self.assumed else level,
             notes=self.notes,
             formats={
-                **dict.fromkeys(("mean", "lower", "upper"), "number3"),
+                **dict.fromkeys(("variance", "lower", "upper"), digits),
                 "share": "percent1",
                 "role": "text",
             },
@@ -276,7 +281,10 @@ def component_notes(basis: Basis, parts: Mapping[str | None, Decomposition]) -> 
         )
     structure = next(iter(parts.values())).structure
     if structure.absorbed:
-        notes.append(f"residual includes {', '.join(structure.absorbed)}: one trial per level.")
+        absorbed = ", ".join(structure.absorbed)
+        notes.append(
+            f"residual includes {absorbed}: with one trial per level they cannot be told apart."
+        )
     known = {structure.name(index_set) for index_set in structure.merged}
     prior_only = [name for name in basis.prior_only if name in known]
     notes += [f"{name}: prior only, the data do not inform it." for name in prior_only]

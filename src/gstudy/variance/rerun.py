@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["RerunNoise", "rerun_noise"]
 
 
+_ROWS = {"sd": "sd over re-runs", "difference": "largest difference of two (95%)"}
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RerunNoise:
     """Variance of a reported score over re-runs, score scale.
@@ -107,6 +110,7 @@ class RerunNoise:
         """The table that is printed."""
         frame = self.summary(level).loc[["sd", "difference"]]
         frame = frame[["mean"] if self.assumed else ["mean", "lower", "upper"]]
+        frame = frame.rename(index=_ROWS)
         return Table(
             frame=frame,
             title=f"Re-run noise of {self.estimand}",
