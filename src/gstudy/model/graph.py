@@ -27,8 +27,8 @@ def build_model(study: Study, trials: Any) -> pm.Model:
 
     ``logit P(y = 1) = mu + sum_c u_c[level]``, ``u_c ~ Normal(0, sd_c^2)``, one component per
     index set; rows that share all levels are one binomial cell. The means of the effects are
-    swept into one location ``mu(swept)``, whose prior variance is ``s0^2 + sum_c sd_c^2 / K_c``; mu and all
-    level effects are recovered exactly from its draws by `gstudy.fit`.
+    swept into one location ``mu(swept)``, whose prior variance is ``s0^2 + sum_c sd_c^2 / K_c``;
+    mu and all level effects are recovered exactly from its draws by `gstudy.fit`.
 
     Parameters
     ----------
