@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,17 @@ from gstudy._marks import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Table", "bar", "number", "percent", "points", "printable", "shorten", "wrapped"]
+__all__ = [
+    "Shown",
+    "Table",
+    "bar",
+    "number",
+    "percent",
+    "points",
+    "printable",
+    "shorten",
+    "wrapped",
+]
 
 GAP = "  "
 
@@ -349,3 +360,22 @@ def _html_cell(tag: str, text: str, numeric: bool) -> str:
     side = "right" if numeric else "left"
     line = ";border-bottom:1px solid currentColor" if tag == "th" else ""
     return f'<{tag} style="text-align:{side};padding:2px 8px{line}">{_escape_html(text)}</{tag}>'
+
+
+class Shown(ABC):
+    """A result that is shown as its table: in the terminal, as its repr and in a notebook."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def table(self) -> Table:
+        """The table that is printed."""
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def __repr__(self) -> str:
+        return self.table().text()
+
+    def _repr_html_(self) -> str:
+        return self.table().html()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from gstudy.display import Table
+from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.gates import stamp
 from gstudy.variance.basis import latent_of
@@ -42,7 +42,7 @@ NO_EFFECTS = (
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Score:
+class Score(Shown):
     """Observed pass rate, naive interval and full interval, one row per system.
 
     Parameters
@@ -123,15 +123,6 @@ class Score:
             ),
             formats={"trials": "int", "score": "percent1", "ratio": "decimal1"},
         )
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def score(fit: Fit, *, system: str | None = None) -> Score:

@@ -34,9 +34,9 @@ _PALE = "#666666"
 _ALARM = "#B00020"
 
 _LONGEST_LABEL = 30
-_BAR_INCHES = 0.36
-_LINE_INCHES = 0.19
-_AXIS_INCHES = 0.85
+_BAR_INCHES = 0.4
+_LINE_INCHES = 0.175
+_AXIS_INCHES = 0.55
 _WIDTH_INCHES = 8.0
 
 # Characters of a line that fit beside the labels.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gstudy._marks import fixed
-from gstudy.display import Table, number, percent, points
+from gstudy.display import Shown, Table, number, percent, points
 from gstudy.errors import QuantityError, explain
 from gstudy.variance.basis import basis_of
 from gstudy.variance.components import (
@@ -36,7 +36,7 @@ __all__ = ["VarianceBudget", "mean_contributions", "pairs_of", "variance_budget"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class VarianceBudget:
+class VarianceBudget(Shown):
     """Variance of one reported mean score, by source.
 
     Parameters
@@ -207,15 +207,6 @@ class VarianceBudget:
     def _role_note(self) -> str:
         shares = self.by_role()["share"]
         return "By role: " + ", ".join(f"{role} {percent(x)}" for role, x in shares.items()) + "."
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return self.table().text()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def variance_budget(

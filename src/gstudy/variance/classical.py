@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from gstudy.display import Table
+from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class OneWay:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AnovaIcc:
+class AnovaIcc(Shown):
     """One-way ANOVA ICCs, score scale; point values without intervals.
 
     Parameters
@@ -101,24 +101,16 @@ class AnovaIcc:
 
     def table(self) -> Table:
         """The table that is printed."""
-        frame = self.frame[["icc", "n_levels", "n_trials", "n0"]]
+        columns = {"n_levels": "levels", "n_trials": "trials", "n0": "trials each"}
+        frame = self.frame[["icc", *columns]].rename(columns=columns)
         notes = [f"{name}: {note}." for name, note in self.frame["note"].items() if note]
         return Table(
             frame=frame,
             title=f"One-way ANOVA {self.kind} of {self.facet}, point values",
             scale=self.scale,
             notes=tuple(notes),
-            formats={"icc": "number3", "n0": "number3", "n_levels": "int", "n_trials": "int"},
+            formats={"icc": "decimal3", "trials each": "count", "levels": "int", "trials": "int"},
         )
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return self.table().text()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def anova_icc(
@@ -309,4 +301,4 @@ def _frame(found: dict[str, OneWay], by: str | None) -> pd.DataFrame:
     import pandas as pd
 
     rows = [dataclasses.asdict(one) for one in found.values()]
-    return pd.DataFrame(rows, index=pd.Index(list(found), name=by or "trials"))
+    return pd.DataFrame(rows, index=pd.Index(list(found), name=by or "group"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gstudy.display import Table
+from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.study.index_sets import close
 from gstudy.variance.basis import Basis, basis_of
@@ -45,7 +45,7 @@ _READINGS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Coefficient:
+class Coefficient(Shown):
     """A ratio of variances with its draws, each in [0, 1].
 
     Parameters
@@ -111,15 +111,6 @@ class Coefficient:
         """What the ratio says, in words; a name may have an argument in brackets."""
         kind, bracket, _ = self.name.partition("(")
         return _READINGS[kind + bracket]
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return self.table().text()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def icc(

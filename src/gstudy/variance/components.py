@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gstudy.display import Table
+from gstudy.display import Shown, Table
 from gstudy.variance.basis import Basis, basis_of
 from gstudy.variance.decomposition import Decomposition, average, decompositions
 from gstudy.variance.draws import Array, labelled, stated, summarise, unlabelled
@@ -36,7 +36,7 @@ _DIGITS = {"score": "decimal4", "logit": "decimal2"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class VarianceComponents:
+class VarianceComponents(Shown):
     """Variance components with their draws; a source for everything that is derived from them.
 
     Parameters
@@ -125,15 +125,6 @@ class VarianceComponents:
                 "role": "text",
             },
         )
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return self.table().text()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def variance_components(

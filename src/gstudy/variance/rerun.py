@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gstudy.display import Table, points
+from gstudy.display import Shown, Table, points
 from gstudy.variance.basis import basis_of
 from gstudy.variance.budgets import mean_contributions, pairs_of, reported_score
 from gstudy.variance.components import component_notes
@@ -30,7 +30,7 @@ _ROWS = {"sd": "sd over re-runs", "difference": "largest difference of two (95%)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RerunNoise:
+class RerunNoise(Shown):
     """Variance of a reported score over re-runs, score scale.
 
     Parameters
@@ -125,15 +125,6 @@ class RerunNoise:
         drawn = ", ".join(self.redrawn) or "only the chance of each trial"
         kept = f"; the same {', '.join(self.pinned)}" if self.pinned else ""
         return f"Two such scores differ by up to {size} (95%). Drawn anew: {drawn}{kept}."
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return self.table().text()
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def rerun_noise(
