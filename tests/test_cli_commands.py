@@ -221,7 +221,7 @@ def test_budget_of_one_system_answers_in_words(command, folder: Path) -> None:
     assert "times as wide as the naive one" in out
     assert "The full interval is of the pass rate over new tasks and new rollouts." in out
     assert "Where it comes from: " in out
-    assert "half-width" in out
+    assert "Half-width of its 95%" in out
     assert "residual includes rollout" in out
     assert "Re-run: a re-run of the same tasks (new rollouts) moves" in out
     assert "system: gpt-4o (tool-calling) (pinned)" in out

@@ -120,7 +120,7 @@ def test_bars_are_as_thick_for_two_rows_as_for_ten() -> None:
         figure, ax = plot_budget(gs.variance_budget(fit_by_hand(assess(*gs.example(name)))))
         figure.canvas.draw()
         thickness.append(ax.patches[0].get_window_extent().height)
-    assert 0.75 < thickness[0] / thickness[1] < 1.33
+    assert 0.9 < thickness[0] / thickness[1] < 1.1
 
 
 def test_a_stamp_is_drawn() -> None:

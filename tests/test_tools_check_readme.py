@@ -6,14 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gstudy as gs
+
 SCRIPT = Path(__file__).parent.parent / "tools" / "check_readme.py"
 
 
-def check(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+def check(tmp_path: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     file = tmp_path / "README.md"
     file.write_text(text, encoding="utf-8")
     return subprocess.run(
-        [sys.executable, str(SCRIPT), "README.md"],
+        [sys.executable, str(SCRIPT), "README.md", *options],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -60,3 +62,22 @@ def test_an_open_block_is_refused(tmp_path: Path) -> None:
     done = check(tmp_path, "```python\nx = 1\n")
     assert done.returncode == 1
     assert "the block that begins at line 1 is not closed" in done.stderr
+
+
+def test_write_puts_what_is_printed_in_its_places(tmp_path: Path) -> None:
+    text = (
+        "```python\nprint('one')\n```\n\n```text\nold\nlines\n```\n\n```python\nx = 1\n```\n"
+        "\n```console\n$ gstudy \\\n    --version\nold\n```\n\n"
+        "```console\n$ make demo\n$ gstudy --version\nstays\n```\n"
+    )
+    done = check(tmp_path, text, "--write")
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "README.md").read_text(encoding="utf-8")
+    new = text.replace("old\nlines\n", "one\n").replace("old\n", f"gstudy {gs.__version__}\n")
+    assert written == new
+
+
+def test_only_runs_one_language(tmp_path: Path) -> None:
+    text = "```python\nx = 1\n```\n\n```console\n$ gstudy nonsense\n```\n"
+    assert check(tmp_path, text, "--only", "python").stdout.endswith("1 blocks and commands ran\n")
+    assert check(tmp_path, text, "--only", "console").returncode == 1

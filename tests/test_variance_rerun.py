@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from designs import study_of, within
-from handmade import small_fit
+from designs import checked, grid, study_of, within
+from handmade import fit_by_hand, small_fit
 from sources import logit_source, one
 
 import gstudy as gs
@@ -91,3 +91,22 @@ def test_the_summary_is_in_score_units() -> None:
     assert frame.attrs["scale"] == noise.scale == "score"
     assert frame.loc["sd", "mean"] == pytest.approx(float((noise.draws**0.5).mean()))
     assert "pt" in str(noise)
+
+
+def test_what_cannot_be_told_from_rollouts_counts_and_is_said() -> None:
+    study = study_of(
+        "task", within("rollout", "system", "task"), gs.Facet("judge", role="error"),
+        object="system", interactions=["system:task"],
+    )  # fmt: skip
+    levels = {"system": "AB", "task": "abcdef", "rollout": "1", "judge": "xyz"}
+    noise = gs.rerun_noise(fit_by_hand(checked(study, grid(levels))), system="A")
+    assert noise.inseparable == ("task",)
+    told = "An upper bound: the data cannot tell task from what a re-run draws anew"
+    assert told in " ".join(str(noise).split())
+    assert gs.rerun_noise(small_fit()).bound == ""
+
+
+def test_tasks_inside_the_residual_count_and_are_said() -> None:
+    study = study_of("task", within("rollout", "task"), gs.Facet("judge", role="error"))
+    table = grid({"task": range(12), "rollout": "1"}).assign(judge=["x", "y", "z"] * 4)
+    assert gs.rerun_noise(fit_by_hand(checked(study, table))).inseparable == ("task",)

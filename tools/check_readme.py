@@ -2,24 +2,29 @@
 
 Blocks marked `python` are executed in order in one namespace; in blocks marked `console` each line
 that begins with `$ gstudy` is run and must exit with 0. Both happen in one temporary folder. Other
-blocks and commands are left alone.
+blocks and commands are left alone. With `--write` the file gets what was printed: below a `python`
+block in the `text` block that follows it, in a `console` block of one command below the command.
 
-    python tools/check_readme.py README.md
+    python tools/check_readme.py README.md [--only python] [--write]
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import io
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 PROMPT = "$ "
+LANGUAGES = ("python", "console")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,42 +64,92 @@ def commands(block: Block) -> list[str]:
     return [line.removeprefix(PROMPT) for line in lines if line.startswith(PROMPT + "gstudy")]
 
 
-def run_command(command: str) -> None:
-    """Runs one command of the console script beside this interpreter; raises when it fails."""
+def is_one_command(block: Block) -> bool:
+    """Whether nothing but one command and what it prints is in a console block."""
+    return block.text.startswith(PROMPT) and f"\n{PROMPT}" not in block.text
+
+
+def command_lines(block: Block) -> str:
+    """The command of a console block as it is written, with its continued lines."""
+    lines = block.text.splitlines(keepends=True)
+    ends = next(i for i, line in enumerate(lines) if not line.endswith("\\\n"))
+    return "".join(lines[: ends + 1])
+
+
+def run_command(command: str) -> str:
+    """What a command of the console script beside this interpreter prints; raises if it fails."""
     _, *arguments = shlex.split(command)
     program = Path(sys.executable).with_name("gstudy")
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, encoding="utf-8", check=False
+    )
     if done.returncode:
         raise RuntimeError(f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
-def check(path: Path) -> int:
-    """Runs every block of the file; the number of blocks and commands that were run."""
-    text = path.read_text(encoding="utf-8")
+def run_python(block: Block, name: str, namespace: dict[str, object]) -> str:
+    """What a python block prints."""
+    # Empty lines before it, so that a traceback has the lines of the file.
+    code = compile("\n" * (block.line - 1) + block.text, name, "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, namespace)
+    return printed.getvalue()
+
+
+def run(path: Path, languages: Collection[str] = LANGUAGES) -> dict[int, list[str]]:
+    """Runs the blocks of the file: what each printed, by the line of the block."""
     namespace: dict[str, object] = {"__name__": "__readme__"}
-    ran = 0
+    printed: dict[int, list[str]] = {}
+    found = blocks(path.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for block in blocks(text):
-            where = f"{path.name}:{block.line}"
+        for block in (block for block in found if block.language in languages):
             try:
                 if block.language == "python":
-                    exec(
-                        compile("\n" * (block.line - 1) + block.text, path.name, "exec"), namespace
-                    )
-                    ran += 1
-                elif block.language == "console":
-                    for command in commands(block):
-                        run_command(command)
-                        ran += 1
+                    printed[block.line] = [run_python(block, path.name, namespace)]
+                else:
+                    printed[block.line] = [run_command(command) for command in commands(block)]
             except Exception:
                 traceback.print_exc()
-                raise SystemExit(f"{where}: this block fails") from None
-    return ran
+                raise SystemExit(f"{path.name}:{block.line}: this block fails") from None
+    return printed
+
+
+def with_outputs(markdown: str, printed: Mapping[int, list[str]]) -> str:
+    """The text with what was printed in its places."""
+    lines = markdown.splitlines(keepends=True)
+    found = blocks(markdown)
+    # From the end, so that the lines before keep their numbers.
+    for block, after in reversed(list(zip(found, [*found[1:], None], strict=True))):
+        output = "".join(printed.get(block.line, []))
+        if output and block.language == "console" and is_one_command(block):
+            target, text = block, command_lines(block) + output
+        elif output and block.language == "python" and after and after.language == "text":
+            target, text = after, output
+        else:
+            continue
+        first = target.line - 1
+        lines[first : first + len(target.text.splitlines())] = [text.rstrip("\n") + "\n"]
+    return "".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Runs the code blocks of a Markdown file.")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--only", choices=LANGUAGES, help="only the blocks of this language")
+    parser.add_argument("--write", action="store_true", help="write what was printed to the file")
+    given = parser.parse_args()
+    path = given.file.resolve()
+    printed = run(path, LANGUAGES if given.only is None else (given.only,))
+    count = sum(map(len, printed.values()))
+    if not count:
+        raise SystemExit(f"{given.file} has no block to run: nothing was checked")
+    if given.write:
+        markdown = path.read_text(encoding="utf-8")
+        path.write_text(with_outputs(markdown, printed), encoding="utf-8")
+    print(f"{given.file}: {count} blocks and commands ran")
 
 
 if __name__ == "__main__":
     os.environ.setdefault("MPLBACKEND", "agg")
-    count = check(Path(sys.argv[1]).resolve())
-    if not count:
-        raise SystemExit(f"{sys.argv[1]} has no block to run: nothing was checked")
-    print(f"{sys.argv[1]}: {count} blocks and commands ran")
+    main()

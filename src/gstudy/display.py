@@ -170,10 +170,8 @@ class Table:
         columns = self._columns()
         # A label with two dollar signs is no formula.
         parts = ['<div class="tex2jax_ignore mathjax_ignore">']
-        if self.title:
-            parts.append(f"<p><strong>{_escape_html(_prose(self.title))}</strong></p>")
-        if subtitle := self._subtitle():
-            parts.append(f"<p>{_escape_html(subtitle)}</p>")
+        title = f"<strong>{_escape_html(_prose(self.title))}</strong>" if self.title else ""
+        parts += _html_lines([title, _escape_html(self._subtitle())])
         parts.append('<table style="border-collapse:collapse"><thead><tr>')
         parts += [_html_cell("th", column.header, column.numeric) for column in columns]
         parts.append("</tr></thead><tbody>")
@@ -181,7 +179,7 @@ class Table:
             row = (_html_cell("td", x, c.numeric) for x, c in zip(cells, columns, strict=True))
             parts.append(f"<tr>{''.join(row)}</tr>")
         parts.append("</tbody></table>")
-        parts += [f"<p><small>{_escape_html(_prose(note))}</small></p>" for note in self.notes]
+        parts += _html_lines(f"<small>{_escape_html(_prose(note))}</small>" for note in self.notes)
         return "\n".join([*parts, "</div>"])
 
     def json(self) -> dict[str, Any]:
@@ -354,6 +352,12 @@ def _escape_markdown(text: str) -> str:
 
 def _escape_html(text: str) -> str:
     return html.escape(visible(text))
+
+
+def _html_lines(lines: Iterable[str]) -> list[str]:
+    """One paragraph of those lines that are not empty."""
+    text = "<br>".join(filter(None, lines))
+    return [f"<p>{text}</p>"] if text else []
 
 
 def _html_cell(tag: str, text: str, numeric: bool) -> str:

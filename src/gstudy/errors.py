@@ -66,7 +66,7 @@ def explain(
         parts.append(f"Given: {_short(repr(given))}.")
     if allowed is not None:
         text = allowed if isinstance(allowed, str) else ", ".join(allowed)
-        parts.append(f"Allowed: {text.rstrip('.')}.")
+        parts.append(f"Allowed: {text.rstrip('.') or 'nothing'}.")
     if do is not None:
         parts.append(do)
     return " ".join(parts)
@@ -77,11 +77,11 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
 
 
-def did_you_mean(name: str, options: Iterable[str]) -> str | None:
+def did_you_mean(name: object, options: Iterable[str]) -> str | None:
     """``"Did you mean 'task'?"`` for the nearest option, or None.
 
     >>> did_you_mean("taks", ["task", "judge"])
     "Did you mean 'task'?"
     """
-    near = difflib.get_close_matches(name, list(options), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(name), list(options), n=1, cutoff=0.6)
     return f"Did you mean {near[0]!r}?" if near else None

@@ -277,7 +277,7 @@ def _rerun_lines(rerun: RerunNoise) -> list[str]:
         f"Re-run: a re-run of the same {kept} ({drawn}) moves the score by up to {size}, "
         "95 times in 100."
     )
-    return wrapped(text, WIDTH, indent="  ")
+    return wrapped(f"{text} {rerun.bound}".rstrip(), WIDTH, indent="  ")
 
 
 def _coverage_lines(fit: Fit) -> list[str]:

@@ -31,7 +31,13 @@ Data = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print tables as JSON, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no hints.")]
 Seed = Annotated[
-    int | None, typer.Option("--seed", help="Same seed, same draws. Default: drawn and recorded.")
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=2**32 - 1,
+        help="Same seed, same draws. Default: drawn and recorded.",
+    ),
 ]
 Draws = Annotated[int, typer.Option("--draws", min=1, help="Draws of each chain.")]
 Tune = Annotated[int, typer.Option("--tune", min=1, help="Tuning steps of each chain.")]

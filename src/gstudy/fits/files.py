@@ -32,6 +32,9 @@ _SAFE_MARKS = frozenset("_()+-: .")
 _LONGEST_NAME = 200
 _NUMBERED = "name_"
 
+# What netCDF4 files, as all HDF5 files, begin with.
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
 
 def save(fit: Fit, path: str | Path) -> None:
     """Write a fit as one netCDF4 file.
@@ -121,9 +124,10 @@ def writable_target(path: str | Path) -> Path:
     Raises
     ------
     RunFileError
-        When it is a directory, or lies in none that is there and can be written.
+        When it is a directory, lies in none that is there and can be written, or is the name of
+        a file that is no run: trials, a study, a device.
     """
-    target = Path(path).expanduser()
+    target = _path_of(path)
     if target.is_dir():
         raise RunFileError(
             explain(
@@ -148,12 +152,52 @@ def writable_target(path: str | Path) -> Path:
                 do="Save somewhere else, or change its permissions.",
             )
         )
+    if target.exists() and not _is_replaceable(target):
+        raise RunFileError(
+            explain(
+                "this file is no run, and saving would destroy it",
+                given=str(path),
+                allowed="a new file, or a run that is replaced",
+                do="Give another name, such as run.nc, or remove the file first.",
+            )
+        )
     # A link stays a link: the file that it points at is replaced.
     return target.resolve()
 
 
+def _path_of(path: object) -> Path:
+    """The path, when it can be one at all: text that the system takes as a name."""
+    try:
+        found = Path(path).expanduser()  # type: ignore[arg-type]
+        found.exists()
+        named = bool(path) and "\x00" not in str(path)
+    except (TypeError, ValueError, OSError, RuntimeError):
+        named = False
+    if not named:
+        raise RunFileError(
+            explain(
+                "a run file is named by its path",
+                given=path if isinstance(path, str) else type(path).__name__,
+                allowed='text or a Path, such as "run.nc"',
+            )
+        )
+    return found
+
+
+def _is_replaceable(target: Path) -> bool:
+    """Whether nothing but a run, whole or broken, or an empty file is lost with it."""
+    if not target.is_file():
+        return False
+    try:
+        with target.open("rb") as stream:
+            start = stream.read(len(_SIGNATURE))
+    except OSError:
+        return False
+    return start in (b"", _SIGNATURE)
+
+
 def _source(path: str | Path) -> Path:
-    source = Path(path).expanduser()
+    source = _path_of(path)
     if source.is_file():
         return source
     if source.is_dir():

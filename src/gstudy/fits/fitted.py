@@ -166,7 +166,7 @@ class Fit:
             title=_heading(self),
             scale="logit",
             level=_LEVEL,
-            notes=(str(self.diagnostics), _settings_text(self), _NEXT),
+            notes=("sd: posterior median", *_endnotes(self)),
             formats=dict.fromkeys(("sd", "lower", "upper"), "decimal2"),
         )
 
@@ -184,7 +184,7 @@ class Fit:
             lines.append(f"{name:<{width}}  {sd}  {row.levels} levels")
         more = len(table.frame) - len(shown)
         lines += [f"and {more} more: fit.table()"] if more else []
-        lines += table.notes
+        lines += _endnotes(self)
         return "\n".join([f"<{table.title}>", *(f"  {shorten(x, _WIDTH - 2)}" for x in lines)])
 
     def _repr_html_(self) -> str:
@@ -241,6 +241,11 @@ def _heading(fit: Fit) -> str:
         f"gstudy fit, {fit.study.family} score: {int(cells.trials.sum()):,} trials in "
         f"{len(cells.trials):,} cells, mu {middle:.2f} [{low:.2f}, {high:.2f}]"
     )
+
+
+def _endnotes(fit: Fit) -> tuple[str, ...]:
+    """Gates, settings, and what to call next."""
+    return str(fit.diagnostics), _settings_text(fit), _NEXT
 
 
 def _settings_text(fit: Fit) -> str:

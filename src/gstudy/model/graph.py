@@ -48,7 +48,8 @@ def build_model(study: Study, trials: Any) -> pm.Model:
     >>> sorted(v.name for v in gs.build_model(study, trials).free_RVs)[:2]
     ['effect(judge)', 'effect(snapshot)']
     """
-    assessment = trials if isinstance(trials, Assessment) else check(study, trials)
+    known = isinstance(trials, Assessment)
+    assessment = trials.of(study) if known else check(study, trials)
     return model_of(parameterise(assessment.cells, assessment.mu_prior), assessment.cells)
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -121,7 +122,7 @@ def fit(
 def _assessed(study: Study, trials: Any) -> Assessment:
     """What check finds; its warning points at the line that called `fit`."""
     if isinstance(trials, Assessment):
-        return trials
+        return trials.of(study)
     assessment = assess_design(study, trials)
     warn_if_left_out(assessment, stacklevel=4)
     return assessment
@@ -144,7 +145,8 @@ class _Settings:
             raise DeclarationError(
                 explain("unknown sampler", given=self.sampler, allowed=["pymc", "direct"])
             )
-        if not 0.0 < self.target_accept < 1.0:
+        number = isinstance(self.target_accept, Real)
+        if not number or not 0.0 < self.target_accept < 1.0:
             raise DeclarationError(
                 explain(
                     "target_accept is out of range",

@@ -10,8 +10,10 @@ import pandas as pd
 
 from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
 from gstudy.variance.basis import latent_of
+from gstudy.variance.draws import proportion
 from gstudy.variance.kernel import logistic_mean
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import xarray as xr
 
-    from gstudy.fits.fitted import Fit
     from gstudy.variance.latent import Latent
 
 __all__ = ["SHARED_SDS", "UNNAMED", "Score", "listed", "naive_interval", "plural", "score"]
@@ -77,7 +78,13 @@ class Score(Shown):
             Index: systems; columns `n_trials`, `n_<facet>`, `rate` (observed), `naive_lower`,
             `naive_upper` (Wilson), `mean`, `median`, `lower`, `upper` (equal-tailed, of the
             estimand) and `ratio`, the full width over the naive one. Score scale.
+
+        Raises
+        ------
+        QuantityError
+            For a level outside (0, 1).
         """
+        level = proportion(level, "level")
         passed = self.observed["passes"].to_numpy()
         trials = self.observed["n_trials"].to_numpy()
         low, high = naive_interval(passed, trials, level)
@@ -146,7 +153,7 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
     Raises
     ------
     QuantityError
-        For a system that is not in the data.
+        For a system that is not in the data, and for what is no fit.
 
     Examples
     --------
@@ -155,6 +162,14 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
     """
     import xarray as xr
 
+    if not isinstance(fit, Fit):
+        raise QuantityError(
+            explain(
+                "a score is of a fit: it needs the trials beside the draws",
+                given=type(fit).__name__,
+                allowed="what gs.fit and gs.load return",
+            )
+        )
     latent, observed = latent_of(fit), _observed(fit)
     rates = _rates(latent)
     unable: tuple[str, ...] = ()
@@ -282,8 +297,8 @@ def _estimand(fit: Fit) -> str:
     return f"pass rate over {listed(drawn) or 'new trials'}"
 
 
-def _known(system: str, systems: list[str]) -> str:
-    if system in systems:
+def _known(system: object, systems: list[str]) -> str:
+    if isinstance(system, str) and system in systems:
         return system
     raise QuantityError(
         explain(

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gstudy.display import Table, number, printable, wrapped
-from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.errors import DeclarationError, QuantityError, did_you_mean, explain
 from gstudy.study.checking.layout import NESTED
 from gstudy.study.components import MERGED, TOO_FEW_TRIALS, Component, Verdict
 from gstudy.study.priors import MU_DEFAULT, Prior
@@ -92,6 +92,25 @@ class Assessment:
         """The prior of the mean, on the logit scale."""
         return self.study.priors.get("mu", MU_DEFAULT)
 
+    def of(self, study: Study) -> Assessment:
+        """This assessment, when it is of that study.
+
+        Raises
+        ------
+        DeclarationError
+            When it was made for another one: its components would not be those declared.
+        """
+        if study == self.study:
+            return self
+        raise DeclarationError(
+            explain(
+                "the check is of another study than the one given",
+                given=type(study).__name__,
+                allowed="the study that the check was made with",
+                do="Pass that study, or the trials instead of the check.",
+            )
+        )
+
     def component(self, name: str) -> Component:
         """The fitted component that a name means.
 
@@ -113,7 +132,7 @@ class Assessment:
         for component in self.components:
             if name == component.name:
                 return component
-        parts = frozenset(name.split(":"))
+        parts = frozenset(str(name).split(":"))
         if parts <= frozenset(self.study.facet_names):
             whole = self.study.closure(parts)
             row = next((row for row in self.rows if row.facets == whole), None)
@@ -314,7 +333,7 @@ def _crossed_table(pairings: Sequence[Pairing]) -> Table:
             "facets": [f"{pairing.facet} x {pairing.others[0]}" for pairing in pairings],
             "design": [pairing.how for pairing in pairings],
             "cells": [pairing.filled for pairing in pairings],
-            "of": [pairing.possible for pairing in pairings],
+            "possible": [pairing.possible for pairing in pairings],
         },
     )
 

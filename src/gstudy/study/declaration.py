@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gstudy.study.facets import Facet
     from gstudy.study.priors import Prior
 
-__all__ = ["Study"]
+__all__ = ["Study", "checked_study"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -340,6 +340,29 @@ class Study:
             for name in kept
             if not any(name in self.closure(other) for other in kept if other != name)
         }
+
+
+def checked_study(value: object) -> Study:
+    """The study that a function was given.
+
+    Raises
+    ------
+    DeclarationError
+        When it is none: arguments in the wrong order, or the path of a study file.
+    """
+    if isinstance(value, Study):
+        return value
+    raise DeclarationError(
+        explain(
+            "a study is needed first",
+            given=type(value).__name__,
+            allowed="a gstudy.Study",
+            do="Read a study file by gs.Study.from_toml(path), and give the study before the "
+            "trials."
+            if isinstance(value, str | Path)
+            else "Give the study before the trials or components: gs.fit(study, trials).",
+        )
+    )
 
 
 def _set(study: Study, **values: object) -> None:

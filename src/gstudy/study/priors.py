@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 from gstudy.errors import DeclarationError, did_you_mean, explain
 
@@ -12,6 +13,11 @@ __all__ = ["FAMILIES", "MU_DEFAULT", "Prior", "default_sd_prior"]
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {"Normal": ("mu", "sigma"), "HalfNormal": ("sigma",)}
 """The families there are, with their parameters in order."""
+
+# Beyond these, on the logit scale, every pass rate is 0 or 1 to the last digit, or a component is
+# gone: nothing that an evaluation can show, and too steep for any sampler.
+_SIGMA_RANGE = (1e-4, 1e3)
+_LARGEST_MU = 100.0
 
 _FAMILY_OF_MU = "Normal"
 _FAMILY_OF_SD = "HalfNormal"
@@ -39,8 +45,8 @@ class Prior:
     Raises
     ------
     DeclarationError
-        For another family, an unknown or missing parameter, or one that is no number or has
-        the wrong sign.
+        For another family, an unknown or missing parameter, or one that is no number, has the
+        wrong sign or is out of range.
 
     Examples
     --------
@@ -180,15 +186,37 @@ def _number(where: str, dist: str, name: str, value: object) -> float:
         raise DeclarationError(
             explain(f"{where}: {dist} needs {name!r}", do=f"Write {_example(dist)}.")
         )
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    number = _finite(value)
+    if number is None:
         raise DeclarationError(
             explain(f"{where}: {name} is no number", given=value, allowed=allowed)
         )
-    if name == "sigma" and value <= 0:
+    if name == "sigma" and number <= 0:
         raise DeclarationError(
             explain(f"{where}: sigma is not positive", given=value, allowed=allowed)
         )
-    return float(value)
+    low, high = _SIGMA_RANGE if name == "sigma" else (-_LARGEST_MU, _LARGEST_MU)
+    if not low <= number <= high:
+        raise DeclarationError(
+            explain(
+                f"{where}: {name} is out of range",
+                given=value,
+                allowed=f"from {low:g} to {high:g}, on the logit scale",
+                do="A pass rate of 0.9 is 2.2 there, and one of 0.999 is 6.9.",
+            )
+        )
+    return number
+
+
+def _finite(value: object) -> float | None:
+    """The value as a finite number, numpy's numbers too; None when it is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _example(dist: str) -> str:

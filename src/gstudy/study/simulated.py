@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.study.declaration import checked_study
 from gstudy.study.partition import Codes, split
 from gstudy.study.records import parents_first
 
@@ -22,6 +25,9 @@ __all__ = ["simulate"]
 
 # Stands for the trials of a counts study that declares no facet for them; no facet may have it.
 _TRIALS = "trials"
+
+# A table of so many rows takes some gigabytes.
+_MOST_TRIALS = 50_000_000
 
 
 def simulate(
@@ -63,7 +69,7 @@ def simulate(
     ------
     QuantityError
         For a facet without a number of levels, an unknown facet, a number below 1, an unknown
-        component, a negative sd.
+        component, a negative sd, and what is no number, mapping or seed.
 
     Examples
     --------
@@ -84,8 +90,10 @@ def simulate(
     """
     import pandas as pd
 
+    study = checked_study(study)
     sizes = _sizes(study, design)
     sets = _sets(study, sd)
+    _check_settings(mu, seed)
     codes = _grid(list(sizes.values()))
     places = {name: i for i, name in enumerate(sizes)}
     order = parents_first(study.facet_names, study)
@@ -107,6 +115,7 @@ def simulate(
 
 def _sizes(study: Study, design: Mapping[str, int]) -> dict[str, int]:
     """Levels of each facet in declared order, checked."""
+    _check_mapping("design", design, "{'task': 100, 'rollout': 4}")
     counts_alone = study.score is None and study.counted is None
     names = [*study.facet_names, *([_TRIALS] if counts_alone else [])]
     for name in design:
@@ -119,8 +128,8 @@ def _sizes(study: Study, design: Mapping[str, int]) -> dict[str, int]:
                 )
             )
     for name in names:
-        n = design.get(name)
-        if n is None or isinstance(n, bool) or int(n) != n or n < 1:
+        n: object = design.get(name)
+        if not _is_count(n):
             raise QuantityError(
                 explain(
                     f"the design needs a number of levels of {name!r}",
@@ -128,14 +137,59 @@ def _sizes(study: Study, design: Mapping[str, int]) -> dict[str, int]:
                     allowed="a whole number from 1 up",
                 )
             )
-    return {name: int(design[name]) for name in names}
+    sizes = {name: int(design[name]) for name in names}
+    trials = math.prod(sizes.values())
+    if trials > _MOST_TRIALS:
+        raise QuantityError(
+            explain(
+                f"the design has {trials:,} trials, more than a table holds",
+                given=dict(design),
+                allowed=f"up to {_MOST_TRIALS:,} trials",
+                do="Numbers of levels of a nested facet are within one combination of its parents.",
+            )
+        )
+    return sizes
+
+
+def _check_mapping(name: str, value: object, example: str) -> None:
+    if not isinstance(value, Mapping):
+        raise QuantityError(
+            explain(
+                f"{name} is no mapping", given=type(value).__name__, allowed=f"such as {example}"
+            )
+        )
+
+
+def _check_settings(mu: object, seed: object) -> None:
+    if _finite(mu) is None:
+        raise QuantityError(explain("mu is no number", given=mu, allowed="a finite number (logit)"))
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if seed is not None and (not whole or str(seed).startswith("-")):
+        raise QuantityError(explain("the seed is not usable", given=seed, allowed="whole, from 0"))
+
+
+def _is_count(n: object) -> bool:
+    number = _finite(n)
+    return number is not None and number >= 1 and number.is_integer()
+
+
+def _finite(value: object) -> float | None:
+    """The value as a number; None when it is none, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _sets(study: Study, sd: Mapping[str, float]) -> dict[IndexSet, float]:
     """Index sets with their sds, in declared order: the order of `sd` never matters."""
+    _check_mapping("sd", sd, "{'task': 1.5, 'system:task': 0.5}")
     found: dict[IndexSet, float] = {}
-    for name, scale in sd.items():
-        parts = frozenset(name.split(":"))
+    for name, given in sd.items():
+        parts = frozenset(str(name).split(":"))
         if not parts <= frozenset(study.facet_names):
             raise QuantityError(
                 explain(
@@ -144,14 +198,15 @@ def _sets(study: Study, sd: Mapping[str, float]) -> dict[IndexSet, float]:
                     do=did_you_mean(name, study.facet_names),
                 )
             )
-        if not (np.isfinite(scale) and scale >= 0):
+        scale = _finite(given)
+        if scale is None or scale < 0:
             raise QuantityError(
-                explain(f"sd of {name!r} is no sd", given=scale, allowed="a number from 0 up")
+                explain(f"sd of {name!r} is no sd", given=given, allowed="a number from 0 up")
             )
         whole = study.closure(parts)
         if whole in found:
             raise QuantityError(explain(f"sd names {study.name_of(whole)!r} twice", given=list(sd)))
-        found[whole] = float(scale)
+        found[whole] = scale
     place = {facet: i for i, facet in enumerate(study.facet_names)}
     ordered = sorted(found, key=lambda whole: (len(whole), sorted(place[f] for f in whole)))
     return {whole: found[whole] for whole in ordered}

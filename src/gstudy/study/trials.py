@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gstudy.errors import DataError, explain
+from gstudy.study.declaration import checked_study
 from gstudy.study.outcomes import settle
 from gstudy.study.reading.duplicates import refuse_duplicates
 from gstudy.study.reading.labels import read_labels
@@ -107,6 +108,8 @@ def read_trials(source: str | Path | pd.DataFrame | Trials, study: Study) -> Tri
 
     Raises
     ------
+    DeclarationError
+        When `study` is none.
     DataError
         Naming file, row (counted from 1), column and value: scores that are not 0 or 1, wrong
         counts, labels that are missing or collide, duplicate trials, missing columns, and failed
@@ -120,6 +123,7 @@ def read_trials(source: str | Path | pd.DataFrame | Trials, study: Study) -> Tri
     >>> read_trials(pd.DataFrame({"task": [1, 2], "passed": [True, False]}), study)
     Trials from DataFrame: 2 rows, 2 used
     """
+    study = checked_study(study)
     if isinstance(source, Trials):
         return _again(source, study)
     wanted = _wanted(study)

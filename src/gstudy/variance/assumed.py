@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.study.declaration import checked_study
 from gstudy.study.index_sets import IndexSet
 from gstudy.variance.basis import Basis, structure_of_study
 from gstudy.variance.components import VarianceComponents, components_of
@@ -84,6 +85,10 @@ def assume(
     0.0015
     """
     scale_of(scale)
+    study = checked_study(study)
+    _check_mapping("components", components, "{'task': 0.12, 'rollout': 0.06}")
+    if effects is not None:
+        _check_mapping("effects", effects, "{'A': 0.5, 'B': -0.5}")
     given = dict(components)
     noise = given.pop(RESIDUAL, None)
     sets = _sets_of(study, given)
@@ -94,6 +99,18 @@ def assume(
             raise QuantityError(_residual_text(noise))
         return components_of(_logit_basis(study, sets, mean, mu, effects or {}), scale)
     return components_of(_score_basis(study, sets, noise, mean, mu, effects), scale)
+
+
+def _check_mapping(name: str, value: object, example: str) -> None:
+    """A mapping that holds something: without any component there is nothing to measure."""
+    if not isinstance(value, Mapping) or (name == "components" and not value):
+        raise QuantityError(
+            explain(
+                f"{name} is no mapping of names to numbers",
+                given=value if isinstance(value, Mapping) else type(value).__name__,
+                allowed=f"such as {example}",
+            )
+        )
 
 
 def _logit_basis(

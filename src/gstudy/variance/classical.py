@@ -143,7 +143,8 @@ def anova_icc(
     Raises
     ------
     QuantityError
-        For another kind, an unknown facet, and failed or unscored trials without a study.
+        For another kind, an unknown facet, `by` the same facet, a missing label, an empty
+        table, and failed or unscored trials without a study.
 
     Notes
     -----
@@ -166,7 +167,16 @@ def anova_icc(
     table = _counts(trials, study)
     for name in (facet, *([by] if by is not None else [])):
         _check_facet(name, table)
+    if by == facet:
+        raise QuantityError(
+            explain(
+                f"within one level of {by!r} there is only that level",
+                given=by,
+                allowed="by: another facet, or none",
+            )
+        )
     groups = _level_columns(facet, table, study)
+    _check_labels([*groups, *([by] if by is not None else [])], table)
     parts = [("all", table)]
     if by is not None:
         parts = [(str(label), rows) for label, rows in table.groupby(by, sort=False, observed=True)]
@@ -279,6 +289,22 @@ def _check_facet(name: str, table: pd.DataFrame) -> None:
                 f"no facet is named {name!r}", allowed=facets, do=did_you_mean(str(name), facets)
             )
         )
+
+
+def _check_labels(names: list[str], table: pd.DataFrame) -> None:
+    """Rows without a label would fall out of every group without a word."""
+    if not len(table):
+        raise QuantityError(explain("the table has no rows", allowed="one row per trial or count"))
+    for name in names:
+        missing = table[name].isna().to_numpy()
+        if missing.any():
+            raise QuantityError(
+                explain(
+                    f"column {name!r}: the label is missing in {missing.sum():,} of "
+                    f"{missing.size:,} rows, the first row {int(missing.argmax()) + 1}",
+                    do="Fill it in, or take these rows out; a missing label is never a level.",
+                )
+            )
 
 
 def _level_columns(facet: str, table: pd.DataFrame, study: Study | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -306,7 +307,7 @@ def _population(
     return part, weights[None]
 
 
-def _object(basis: Basis, chosen: str | None) -> str:
+def _object(basis: Basis, chosen: object) -> str:
     """The facet that is measured, checked."""
     structure = basis.structure
     name = basis.study.object if chosen is None else chosen
@@ -317,6 +318,10 @@ def _object(basis: Basis, chosen: str | None) -> str:
                 allowed=structure.facets,
                 do="Pass object='<facet>', such as object='task'.",
             )
+        )
+    if not isinstance(name, str):
+        raise QuantityError(
+            explain("the object is no facet's name", given=name, allowed=structure.facets)
         )
     if name in structure.not_sampled:
         raise QuantityError(
@@ -388,7 +393,7 @@ def _merged_notes(part: Decomposition, measured: str) -> Sequence[str]:
     return (f"{part.structure.name(own)} is one component: {measured} cannot be told apart.",)
 
 
-def _checked_cut(cut: float, scale: str) -> float:
+def _checked_cut(cut: object, scale: str) -> float:
     if scale != SCORE:
         raise QuantityError(
             explain(
@@ -397,7 +402,7 @@ def _checked_cut(cut: float, scale: str) -> float:
                 do="Leave cut out, or use scale='score'.",
             )
         )
-    if isinstance(cut, bool) or not 0 <= cut <= 1:
+    if isinstance(cut, bool) or not isinstance(cut, Real) or not 0 <= float(cut) <= 1:
         raise QuantityError(
             explain("the cut is not a score", given=cut, allowed="numbers from 0 to 1")
         )

@@ -216,7 +216,15 @@ def decompositions(basis: Basis, scale: str, system: str | None) -> dict[str | N
     if latent.object is None:
         _check_single(known, system, basis.study.object)
         return {None: decompose(latent, scale)}
-    if system == "new" or (system is None and not known):
+    if isinstance(system, str) and system == "new" and system in known:
+        raise QuantityError(
+            explain(
+                f"system='new' means a new {latent.object}, and a level is called 'new' too",
+                do="Rename that level in the trials, so that it is clear which one is meant.",
+            )
+        )
+    whole = system is None and not known
+    if whole or (isinstance(system, str) and system == "new"):
         return {None: decompose(latent, scale)}
     labels = list(known) if system is None else [find_level(system, known, latent.object)]
     return {label: decompose(latent.given(label), scale) for label in labels}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +21,7 @@ __all__ = [
     "Measured",
     "labelled",
     "normal_quantile",
+    "proportion",
     "stated",
     "summarise",
     "unlabelled",
@@ -92,7 +94,7 @@ def summarise(values: Array, level: float) -> dict[str, Array]:
     QuantityError
         For a level outside (0, 1).
     """
-    tail = (1 - _proportion(level, "level")) / 2
+    tail = (1 - proportion(level, "level")) / 2
     flat = values.reshape(len(values), -1)
     lower, median, upper = np.quantile(flat, [tail, 0.5, 1 - tail], axis=1)
     sd = flat.std(axis=1, ddof=1) if flat.shape[1] > 1 else np.zeros(len(flat))
@@ -123,11 +125,18 @@ def normal_quantile(coverage: float) -> float:
     >>> round(normal_quantile(0.95), 2)
     1.96
     """
-    return NormalDist().inv_cdf((1 + _proportion(coverage, "coverage")) / 2)
+    return NormalDist().inv_cdf((1 + proportion(coverage, "coverage")) / 2)
 
 
-def _proportion(value: float, name: str) -> float:
-    if isinstance(value, bool) or not 0 < value < 1:
+def proportion(value: object, name: str) -> float:
+    """A level or coverage, checked.
+
+    Raises
+    ------
+    QuantityError
+        When it is no number in (0, 1).
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise QuantityError(
             explain(
                 f"{name} is not a proportion",

@@ -102,7 +102,7 @@ class Latent:
         )
 
 
-def find_level(level: str, known: Mapping[str, object], facet: str | None) -> str:
+def find_level(level: object, known: Mapping[str, object], facet: str | None) -> str:
     """The label of a fitted level.
 
     Raises
@@ -110,7 +110,7 @@ def find_level(level: str, known: Mapping[str, object], facet: str | None) -> st
     QuantityError
         When there is no such level.
     """
-    if level in known:
+    if isinstance(level, str) and level in known:
         return level
     if not known:
         raise QuantityError(

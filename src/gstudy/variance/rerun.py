@@ -44,6 +44,9 @@ class RerunNoise(Shown):
     notes : tuple of str
     assumed : bool
         Whether the components were assumed, not estimated.
+    inseparable : tuple of str
+        What a re-run keeps but the data cannot tell from what it draws anew, such as tasks with
+        one rollout each: it counts, so that the variance is an upper bound.
     """
 
     draws: xr.DataArray
@@ -52,6 +55,17 @@ class RerunNoise(Shown):
     pinned: tuple[str, ...]
     notes: tuple[str, ...]
     assumed: bool
+    inseparable: tuple[str, ...] = ()
+
+    @property
+    def bound(self) -> str:
+        """A sentence where the variance is an upper bound, else nothing."""
+        if not self.inseparable:
+            return ""
+        return (
+            f"An upper bound: the data cannot tell {', '.join(self.inseparable)} from what a "
+            "re-run draws anew, so that it counts too."
+        )
 
     @property
     def scale(self) -> str:
@@ -116,7 +130,7 @@ class RerunNoise(Shown):
             title=f"Re-run noise of {self.estimand}",
             scale=self.scale,
             level=None if self.assumed else level,
-            notes=(self._sentence(), *self.notes),
+            notes=tuple(text for text in (self._sentence(), self.bound, *self.notes) if text),
             formats=dict.fromkeys(frame.columns, "points1"),
         )
 
@@ -155,7 +169,9 @@ def rerun_noise(
     -----
     Every facet but rollouts, and what is nested in them, is pinned: a set whose facets are all
     pinned contributes nothing, the others what they contribute to the budget, and each trial its
-    noise. The study says which facets are drawn anew. "Up to x": ``x = 1.96 sqrt(2 Var)``.
+    noise. The study says which facets are drawn anew. "Up to x": ``x = 1.96 sqrt(2 Var)``. Of a
+    component that merges what is drawn anew with what is pinned (one rollout per task) all of it
+    counts: the variance is then an upper bound, and a note says so.
 
     Examples
     --------
@@ -179,6 +195,7 @@ def rerun_noise(
         pinned=pinned,
         notes=(*basis.stamp(draws), *component_notes(basis, parts)),
         assumed=basis.assumed,
+        inseparable=() if basis.assumed else part.structure.bound_to_redrawn(),
     )
 
 

@@ -172,6 +172,17 @@ class Structure:
         """Of each set whether a re-run draws any of its facets anew."""
         return [bool(index_set & self.redrawn) for index_set in sets]
 
+    def bound_to_redrawn(self) -> tuple[str, ...]:
+        """Names of what a re-run keeps but the data cannot tell from what it draws anew.
+
+        Sets without a redrawn facet that are merged with one that has some, and facets that are
+        inside the residual.
+        """
+        merged = [parts for whole, parts in self.merged.items() if whole & self.redrawn]
+        kept = [part for parts in merged for part in parts if not part & self.redrawn]
+        inside = [frozenset({facet}) for facet in self.absorbed if facet not in self.redrawn]
+        return tuple(dict.fromkeys(self._plain_name(part) for part in [*kept, *inside]))
+
     def _plain_name(self, index_set: IndexSet) -> str:
         whole = close(index_set, self.nesting)
         return set_name(whole - self.given, self.order)

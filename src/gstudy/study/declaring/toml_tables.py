@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,7 +43,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     DeclarationError
         When the file is missing, cannot be read, or is not TOML (with line and column).
     """
-    path = Path(path)
+    path = _path(path)
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
@@ -59,12 +60,36 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise DeclarationError(
-            explain(f"{path} is not TOML: {error}", do="Mend that line; texts stand in quotes.")
+            explain(f"{path} is not TOML: {error}", do=_toml_mend(path))
         ) from None
     except OSError as error:
         raise DeclarationError(
-            explain(f"{path} cannot be read as a study file: {error.strerror}")
+            explain(
+                f"{path} cannot be read as a study file: {error.strerror}",
+                do="Give the path of a TOML file.",
+            )
         ) from None
+
+
+def _path(path: object) -> Path:
+    if isinstance(path, str | os.PathLike) and "\x00" not in str(path):
+        return Path(path)
+    raise DeclarationError(
+        explain(
+            "a study file is named by its path",
+            given=path,
+            allowed='text or a Path, such as "study.toml"',
+            do="A declaration that is a mapping already is read by Study.from_dict."
+            if isinstance(path, Mapping)
+            else None,
+        )
+    )
+
+
+def _toml_mend(path: Path) -> str:
+    if path.suffix.lower() == ".toml":
+        return "Mend that line; texts stand in quotes."
+    return "Is it a study file? Trials are given after it, or named in it: data = ..."
 
 
 def read_arguments(tables: object, base: Path | None) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def study_file(name: str) -> Path:
     QuantityError
         For another name.
     """
-    if name not in EXAMPLES:
+    if str(name) not in EXAMPLES:
         raise QuantityError(
             explain(
                 f"no example is named {name!r}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import unicodedata
 import uuid
 from dataclasses import dataclass
 from decimal import Decimal
@@ -112,7 +113,7 @@ def read_labels(column: pd.Series, name: str, source: Source) -> Labels:
     ------
     DataError
         For a missing label, one that is no text, number or date, one with NUL or broken
-        Unicode, and for two different values with one text.
+        Unicode, for two different values with one text, and for texts that print alike.
     """
     unique = unique_values(column)
     _refuse_missing(unique, name, source)
@@ -127,11 +128,13 @@ def read_labels(column: pd.Series, name: str, source: Source) -> Labels:
                 )
             ) from None
     _refuse_unsafe(texts, unique, name, source)
+    _refuse_alike(texts, unique, name, source)
     return _merged(texts, unique, name, source)
 
 
 def _refuse_missing(unique: UniqueValues, name: str, source: Source) -> None:
-    blank = [i for i, value in enumerate(unique.values) if isinstance(value, str) and not value]
+    values = enumerate(unique.values)
+    blank = [i for i, value in values if isinstance(value, str) and not value.strip()]
     missing = (unique.codes < 0) | np.isin(unique.codes, blank)
     rows = np.flatnonzero(missing)
     if rows.size:
@@ -155,6 +158,24 @@ def _refuse_unsafe(texts: list[str], unique: UniqueValues, name: str, source: So
                     given=text,
                     allowed="any text without NUL that is valid Unicode",
                     do="Clean the labels: a saved run cannot hold this one.",
+                )
+            )
+
+
+def _refuse_alike(texts: list[str], unique: UniqueValues, name: str, source: Source) -> None:
+    """Texts that print alike are one level to a reader, and would be two to the model."""
+    first: dict[str, int] = {}
+    for i, text in enumerate(texts):
+        other = first.setdefault(unicodedata.normalize("NFC", text).strip(), i)
+        if texts[other] != text:
+            raise DataError(
+                explain(
+                    f"{source.name}, column {name!r}: two labels look alike: {texts[other]!a} in "
+                    f"{source.row(unique.row_of(other))} and {text!a} in "
+                    f"{source.row(unique.row_of(i))}",
+                    allowed="labels that differ in more than blanks at their ends or in how "
+                    "Unicode composes a letter",
+                    do="Write them alike if they are one level, or rename one of them.",
                 )
             )
 

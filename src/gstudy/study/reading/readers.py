@@ -79,17 +79,21 @@ def read_columns(source: object, wanted: WantedColumns) -> tuple[pd.DataFrame, S
 def _of_frame(table: pd.DataFrame, wanted: WantedColumns) -> pd.DataFrame:
     inside = [name for name in table.index.names if name in wanted.needed]
     hint = f"{inside[0]!r} is in the index: use df.reset_index()." if inside else None
+    if table.columns.nlevels > 1:
+        hint = "The columns are a MultiIndex: give each one name, such as df.columns = [...]."
     columns = wanted.among(list(table.columns), "DataFrame", hint)
     return table[columns].reset_index(drop=True)
 
 
 def _of_file(path: Path, wanted: WantedColumns) -> pd.DataFrame:
-    if path.is_dir():
-        raise DataError(explain(f"{path} is a folder", allowed=f"one file: {', '.join(_READERS)}"))
-    read = _reader(path)
-    if not path.exists():
-        raise DataError(explain(f"no file {str(path)!r}", do="Check the path."))
     try:
+        if path.is_dir():
+            raise DataError(
+                explain(f"{path} is a folder", allowed=f"one file: {', '.join(_READERS)}")
+            )
+        read = _reader(path)
+        if not path.exists():
+            raise DataError(explain(f"no file {str(path)!r}", do="Check the path."))
         return read(path, wanted)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(

@@ -75,7 +75,7 @@ class WantedColumns:
 
 
 def _listed(header: Sequence[object]) -> str:
-    names = ", ".join(str(name) for name in header[:_LISTED])
+    names = ", ".join(str(name) for name in header[:_LISTED]) or "(none)"
     return names + (f" and {len(header) - _LISTED:,} more" if len(header) > _LISTED else "")
 
 

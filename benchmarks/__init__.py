@@ -1,0 +1,1 @@
+"""Speed against other libraries: `python -m benchmarks`."""

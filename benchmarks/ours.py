@@ -1,0 +1,59 @@
+"""gstudy's two samplers, as `gstudy.fit` runs them by default."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import gstudy as gs
+from benchmarks.methods import CHAINS, CORES, Method, Plan, Sampled
+
+if TYPE_CHECKING:
+    from gstudy.study.estimable import Assessment
+
+__all__ = ["METHODS"]
+
+TARGET_ACCEPT = 0.95
+
+
+def sample(design: Assessment, plan: Plan, *, sampler: Literal["pymc", "direct"]) -> Sampled:
+    """Fit, recover mu and the effects, measure the gates; refit if one fails."""
+    fit = gs.fit(
+        design.study,
+        design,
+        seed=plan.seed,
+        draws=plan.draws,
+        tune=plan.tune,
+        chains=CHAINS,
+        cores=CORES,
+        sampler=sampler,
+        target_accept=TARGET_ACCEPT,
+        progress=False,
+    )
+    sds = {f"sd({name})": fit.sd(name) for name in fit.components}
+    found = fit.diagnostics
+    return Sampled({"mu": fit.mu} | sds, found.divergences, len(found.refits))
+
+
+def _method(sampler: Literal["pymc", "direct"]) -> Method:
+    return Method(
+        name=sampler,
+        sample=partial(sample, sampler=sampler),
+        imports=(
+            "pymc",
+            "nutpie",
+            "arviz_stats",
+            "gstudy.model.sampling",
+            f"gstudy.model.{_room(sampler)}",
+        ),
+        target_accept=TARGET_ACCEPT,
+        tune=1000,
+        draws=1000,
+    )
+
+
+def _room(sampler: str) -> str:
+    return "direct" if sampler == "direct" else "graph"
+
+
+METHODS = (_method("direct"), _method("pymc"))
