@@ -14,7 +14,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import bambi_nutpie, ours
 from benchmarks.methods import Method, Plan, Sampled
@@ -114,13 +114,12 @@ def attempt(problem: Problem, method: Method, plan: Plan) -> Attempt:
 
 def _measure(sampled: Sampled) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """Bulk ESS, mean and MCSE of the mean of every quantity, by ArviZ."""
-    import arviz_stats
-
-    found = sampled.quantities
+    layer: Any = importlib.import_module("arviz_stats.base")
+    stats, found = layer.array_stats, sampled.quantities
     return (
-        {name: float(arviz_stats.ess(x, method="bulk")) for name, x in found.items()},
+        {name: float(stats.ess(x, method="bulk")) for name, x in found.items()},
         {name: float(x.mean()) for name, x in found.items()},
-        {name: float(arviz_stats.mcse(x, method="mean")) for name, x in found.items()},
+        {name: float(stats.mcse(x, method="mean")) for name, x in found.items()},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import hypot
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -45,10 +46,7 @@ class Difference:
 
     def __str__(self) -> str:
         (a, b), (x, y) = self.methods, self.means
-        return (
-            f"{self.workload}, {self.quantity}: {a} {x:.3f}, {b} {y:.3f} "
-            f"(MCSE of the difference {self.mcse:.3f})"
-        )
+        return f"{self.workload}, {self.quantity}: {a} {x:.3f}, {b} {y:.3f} (MCSE {self.mcse:.3f})"
 
 
 def by_method(attempts: Iterable[Attempt], workload: str) -> dict[str, list[Attempt]]:
@@ -69,7 +67,7 @@ def differences(attempts: Iterable[Attempt], workload: str) -> list[Difference]:
             (a, b),
             quantity,
             (_mean(runs[a], quantity), _mean(runs[b], quantity)),
-            (_mcse(runs[a], quantity) ** 2 + _mcse(runs[b], quantity) ** 2) ** 0.5,
+            hypot(_mcse(runs[a], quantity), _mcse(runs[b], quantity)),
         )
         for a, b in combinations(runs, 2)
         for quantity in runs[a][0].means
@@ -81,8 +79,7 @@ def _mean(runs: Sequence[Attempt], quantity: str) -> float:
 
 
 def _mcse(runs: Sequence[Attempt], quantity: str) -> float:
-    squares: float = sum(run.mcse[quantity] ** 2 for run in runs)
-    return squares**0.5 / len(runs)
+    return hypot(*(run.mcse[quantity] for run in runs)) / len(runs)
 
 
 def ratios(attempts: Iterable[Attempt], workload: str, reference: str) -> dict[str, float]:
@@ -99,10 +96,10 @@ def ratios(attempts: Iterable[Attempt], workload: str, reference: str) -> dict[s
     return {method: speed / speeds[reference] for method, speed in speeds.items()}
 
 
-def missed_limits(problem: Problem, found: Mapping[str, float]) -> list[str]:
-    """One text per limit of the workload that a measured ratio misses."""
+def missed_limits(problem: Problem, found: Mapping[str, float], reference: str) -> list[str]:
+    """One text per limit of the workload that a measured ratio to the reference misses."""
     return [
-        f"{problem.name}: {method} is {found[method]:.1f} times the reference, not {least:g}"
+        f"{problem.name}: {method} is {found[method]:.1f} times {reference}, not {least:g}"
         for method, least in problem.least_ratio.items()
         if method in found and not found[method] >= least
     ]

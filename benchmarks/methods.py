@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from gstudy.study.estimable import Assessment
 
-__all__ = ["CHAINS", "CORES", "Method", "Plan", "Sampled"]
+__all__ = ["CHAINS", "CORES", "TARGET_ACCEPT", "Method", "Plan", "Sampled"]
 
 CHAINS = 4
 CORES = min(CHAINS, os.cpu_count() or 1)
+TARGET_ACCEPT = 0.95
+"""gstudy's default."""
 
 
 @dataclass(frozen=True, slots=True)

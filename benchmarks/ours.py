@@ -6,14 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import gstudy as gs
-from benchmarks.methods import CHAINS, CORES, Method, Plan, Sampled
+from benchmarks.methods import CHAINS, CORES, TARGET_ACCEPT, Method, Plan, Sampled
 
 if TYPE_CHECKING:
     from gstudy.study.estimable import Assessment
 
 __all__ = ["METHODS"]
-
-TARGET_ACCEPT = 0.95
 
 
 def sample(design: Assessment, plan: Plan, *, sampler: Literal["pymc", "direct"]) -> Sampled:
@@ -36,24 +34,15 @@ def sample(design: Assessment, plan: Plan, *, sampler: Literal["pymc", "direct"]
 
 
 def _method(sampler: Literal["pymc", "direct"]) -> Method:
+    module = {"direct": "gstudy.model.direct", "pymc": "gstudy.model.graph"}[sampler]
     return Method(
         name=sampler,
         sample=partial(sample, sampler=sampler),
-        imports=(
-            "pymc",
-            "nutpie",
-            "arviz_stats",
-            "gstudy.model.sampling",
-            f"gstudy.model.{_room(sampler)}",
-        ),
+        imports=("pymc", "nutpie", "arviz_stats", "gstudy.model.sampling", module),
         target_accept=TARGET_ACCEPT,
         tune=1000,
         draws=1000,
     )
-
-
-def _room(sampler: str) -> str:
-    return "direct" if sampler == "direct" else "graph"
 
 
 METHODS = (_method("direct"), _method("pymc"))

@@ -109,3 +109,18 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path, name: str) -> Non
         path.write_bytes(b"\x1f\x00\xff not what the suffix says")
     with pytest.raises(DataError, match=r"cannot be read: "):
         assumed_study(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("trials.jsonl", "5\n"),
+        ("trials.jsonl", "[1]\n"),
+        ("trials.csv", "a" * 300_000 + ",task\n"),
+    ],
+)
+def test_odd_beginnings_of_files_are_refused(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises((DataError, DeclarationError), match=name):
+        assumed_study(path)

@@ -21,6 +21,7 @@ import gstudy as gs
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import assess as assess_draws
 from gstudy.study.estimable import assess
+from gstudy.study.examples.catalogue import study_file
 
 
 @pytest.fixture
@@ -223,6 +224,7 @@ def test_budget_of_one_system_answers_in_words(command, folder: Path) -> None:
     assert "Where it comes from: " in out
     assert "Half-width of its 95%" in out
     assert "residual includes rollout" in out
+    assert "residual: the chance" not in out
     assert "Re-run: a re-run of the same tasks (new rollouts) moves" in out
     assert "system: gpt-4o (tool-calling) (pinned)" in out
     assert "Fit: 4 chains x 250 draws, seed 3, sampler direct" in out
@@ -256,6 +258,9 @@ def test_budget_of_several_systems_has_a_row_for_each(command, folder: Path) -> 
     assert "share one set of sds" in out
     assert "mean over the 6 fitted" in out
     assert "smaller sources" in out
+    assert "source                        share of variance  95% interval    role" in out
+    assert "residual: the chance in a single trial" in out
+    assert "the naive one is Wilson's" in out
     assert "same tasks, snapshots and judges (new rollouts)" in out.replace("\n  ", " ")
     assert max(map(len, out.splitlines())) <= 80
 
@@ -423,3 +428,25 @@ def test_output_that_cannot_hold_bars_gets_plain_ones(folder: Path) -> None:
         check=True,
     )
     assert b"####" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full here")
+def test_output_that_cannot_be_written_is_told() -> None:
+    study = study_file("airline")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from gstudy.cli.main import run; run()", "check", str(study)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "error: the output cannot be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_seed_out_of_range_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = ended(capsys, "fit", "study.toml", "--seed", -1)
+    assert code == 2
+    assert "--seed" in err

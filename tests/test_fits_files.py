@@ -17,6 +17,7 @@ from handmade import LABELS, fit_by_hand, small_fit, small_study
 import gstudy as gs
 from gstudy.errors import QuantityError, RunFileError
 from gstudy.fits import trailer
+from gstudy.fits.files import writable_target
 from gstudy.fits.fitted import Fit
 from gstudy.study.estimable import assess
 
@@ -316,7 +317,7 @@ def test_no_room_leaves_the_old_run_and_no_rest(run: Path, tmp_path: Path) -> No
 
 def test_an_older_run_is_replaced_and_keeps_its_permissions(fit: Fit, tmp_path: Path) -> None:
     target = tmp_path / "run.nc"
-    target.write_text("old")
+    fit.save(target)
     target.chmod(0o640)
     fit.save(target)
     assert gs.load(target).mu.tobytes() == fit.mu.tobytes()
@@ -388,3 +389,26 @@ def test_loading_and_measuring_import_no_pymc(run: Path) -> None:
         [sys.executable, "-c", code, str(run)], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["trials.csv", "study.toml"])
+def test_a_file_that_is_no_run_is_not_destroyed(fit: Fit, tmp_path: Path, name: str) -> None:
+    target = tmp_path / name
+    target.write_text("task,passed\n")
+    with pytest.raises(RunFileError, match=r"this file is no run, and saving would destroy it"):
+        fit.save(target)
+    assert target.read_text() == "task,passed\n"
+
+
+def test_a_device_is_not_replaced() -> None:
+    if not Path(os.devnull).is_char_device():
+        pytest.skip("no character device here")
+    with pytest.raises(RunFileError, match="this file is no run"):
+        writable_target(os.devnull)
+
+
+@pytest.mark.parametrize("path", [None, 1, "", "a\0.nc", "x" * 4000])
+def test_what_is_no_path_names_no_run(fit: Fit, path: object) -> None:
+    for call in (fit.save, gs.load):
+        with pytest.raises(RunFileError, match="a run file is named by its path"):
+            call(path)  # type: ignore[operator]

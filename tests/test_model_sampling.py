@@ -208,3 +208,45 @@ def test_real_data_pass_every_gate_at_the_defaults(name: str, shared: Path) -> N
         fit = gs.fit(study, shared / "data" / f"{name}.csv.gz", seed=1, progress=False)
     assert fit.diagnostics.passed, str(fit.diagnostics)
     assert fit.diagnostics.refits == ()
+
+
+def test_ctrl_c_ends_the_fit_and_gives_no_shorter_one() -> None:
+    """nutpie gives an interrupted trace as if it were whole."""
+    text = (
+        "import os, signal, threading\n"
+        "import gstudy as gs\n"
+        "study, trials = gs.example('airline')\n"
+        "options = dict(seed=1, chains=2, sampler='direct', progress=False, tune=100)\n"
+        "gs.fit(study, trials, draws=50, **options)\n"
+        "threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n"
+        "    gs.fit(study, trials, draws=1_000_000, **options)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", text],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_a_swallowed_interrupt_is_raised_again() -> None:
+    import contextlib
+    import signal
+
+    from gstudy.model.interrupts import interruptible
+
+    with pytest.raises(KeyboardInterrupt), interruptible(), contextlib.suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("value", ["0.9", None])
+def test_a_target_that_is_no_number(value: Any) -> None:
+    study, trials = gs.example("airline")
+    with pytest.raises(gs.DeclarationError, match="target_accept is out of range"):
+        gs.fit(study, trials, target_accept=value)

@@ -208,3 +208,20 @@ def test_words() -> None:
         "boxes",
     ]
     assert [listed([]), listed(["a"]), listed(["a", "b"])] == ["", "a", "a and b"]
+
+
+@pytest.mark.parametrize("level", [0, 1, -1, 95, None, "x", float("nan")])
+def test_a_level_is_a_proportion(fit: Fit, level: float) -> None:
+    with pytest.raises(QuantityError, match="level is not a proportion"):
+        score(fit).summary(level)
+
+
+def test_a_score_is_of_a_fit(fit: Fit) -> None:
+    components = gs.variance_components(fit)
+    with pytest.raises(QuantityError, match=r"a score is of a fit.*VarianceComponents"):
+        score(components)  # type: ignore[arg-type]
+
+
+def test_a_system_that_is_no_text_is_unknown(fit: Fit) -> None:
+    with pytest.raises(QuantityError, match="no system is named 1"):
+        score(fit, system=1)  # type: ignore[arg-type]

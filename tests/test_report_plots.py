@@ -147,3 +147,9 @@ def test_it_is_saved_as_a_png(budget: VarianceBudget, tmp_path: Path) -> None:
 def test_a_level_that_is_none_is_refused(budget: VarianceBudget) -> None:
     with pytest.raises(gs.QuantityError, match="level is not a proportion"):
         plot_budget(budget, level=95)
+
+
+@pytest.mark.parametrize("wrong", [None, "x", 1])
+def test_a_plot_is_of_a_budget(wrong: VarianceBudget) -> None:
+    with pytest.raises(gs.QuantityError, match="a plot is of a budget"):
+        plot_budget(wrong)

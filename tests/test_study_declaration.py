@@ -589,3 +589,16 @@ VALUES: list[tuple[dict[str, Any], str]] = [
 def test_wrong_value_is_refused(rest: dict[str, Any], message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         study(**rest)
+
+
+@pytest.mark.parametrize("path", [None, 1, b"study.toml", ["study.toml"], "a\0b", {"score": "s"}])
+def test_what_is_no_path_is_no_study_file(path: Any) -> None:
+    with pytest.raises(DeclarationError, match="a study file is named by its path"):
+        gs.Study.from_toml(path)
+
+
+def test_trials_in_the_place_of_a_study_file_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "trials.csv"
+    path.write_text("task,passed\n1,1\n")
+    with pytest.raises(DeclarationError, match=r"is not TOML.*Is it a study file\?"):
+        gs.Study.from_toml(path)

@@ -195,3 +195,20 @@ def test_unique_values_tell_types_apart() -> None:
     ]
     assert unique.codes.tolist() == [0, 1, 2, -1, 3, 1]
     assert unique.row_of(1) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (("t1", "t1 "), r"'t1' in row 1 and 't1 ' in row 2"),
+        (("caf\u00e9", "cafe\u0301"), r"'caf\\xe9' in row 1 and 'cafe\\u0301' in row 2"),
+    ],
+)
+def test_labels_that_print_alike_are_refused(values: tuple[str, str], shown: str) -> None:
+    with pytest.raises(DataError, match=rf"two labels look alike: {shown}.*Write them alike"):
+        texts(pd.Series(values))
+
+
+def test_a_blank_label_is_missing() -> None:
+    with pytest.raises(DataError, match=r"row 2, column 'task': the label is missing"):
+        texts(pd.Series(["a", " "]))

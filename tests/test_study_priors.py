@@ -65,3 +65,19 @@ def test_wrong_prior_is_refused(key: str, value: Any, message: str) -> None:
 def test_prior_of_an_unknown_family_is_refused() -> None:
     with pytest.raises(DeclarationError, match=r"unknown dist\. Given: 'Cauchy'\. Allowed: Normal"):
         Prior("Cauchy", {"sigma": 1.0})
+
+
+@pytest.mark.parametrize("sigma", [1e-300, 1e300])
+def test_a_scale_that_nothing_can_show_is_out_of_range(sigma: float) -> None:
+    with pytest.raises(DeclarationError, match=r"sigma is out of range.*from 0.0001 to 1000"):
+        Prior("HalfNormal", {"sigma": sigma})
+
+
+def test_a_mean_beyond_every_pass_rate_is_out_of_range() -> None:
+    with pytest.raises(DeclarationError, match=r"mu is out of range.*from -100 to 100"):
+        Prior("Normal", {"mu": 1e5, "sigma": 1.0})
+
+
+def test_a_number_that_no_float_holds_is_no_number() -> None:
+    with pytest.raises(DeclarationError, match="sigma is no number"):
+        Prior("HalfNormal", {"sigma": 10**400})

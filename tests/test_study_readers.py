@@ -256,3 +256,14 @@ def test_source_that_is_none_is_refused(tmp_path: Path) -> None:
         DataError, match=r"t\.xlsx has no suffix.*Given: '\.xlsx'.*\.csv, \.csv\.gz"
     ):
         read(tmp_path / "t.xlsx")
+
+
+def test_columns_in_two_levels_are_told() -> None:
+    frame = pd.DataFrame({("a", "task"): ["t"], ("a", "passed"): [1]})
+    with pytest.raises(DataError, match="The columns are a MultiIndex"):
+        read_columns(frame, WantedColumns({"task": "facets.task"}))
+
+
+def test_a_name_that_no_system_takes_cannot_be_read() -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_columns("x" * 4000 + ".csv", WantedColumns({"task": "facets.task"}))

@@ -114,3 +114,23 @@ def test_counts_without_a_counted_facet_need_their_trials() -> None:
 def test_refusals(design: dict[str, Any], sd: dict[str, float], message: str) -> None:
     with pytest.raises(QuantityError, match=message):
         gs.simulate(study(), design, sd=sd)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"design": None}, "design is no mapping. Given: 'NoneType'"),
+        ({"sd": 1.0}, "sd is no mapping. Given: 'float'"),
+        ({"sd": {"task": "x"}}, "sd of 'task' is no sd. Given: 'x'"),
+        ({"mu": float("nan")}, "mu is no number. Given: nan"),
+        ({"mu": None}, "mu is no number"),
+        ({"seed": -1}, "the seed is not usable. Given: -1"),
+        ({"design": {**SIZES, "run": "a"}}, "levels of 'run'. Given: 'a'"),
+        ({"design": {**SIZES, "run": float("inf")}}, "levels of 'run'. Given: inf"),
+        ({"design": {**SIZES, "run": 10**9}}, "more than a table holds"),
+    ],
+)
+def test_settings_that_make_no_table(wrong: dict[str, Any], message: str) -> None:
+    settings = {"design": SIZES, "sd": {}, **wrong}
+    with pytest.raises(QuantityError, match=message):
+        gs.simulate(study(), settings.pop("design"), **settings)

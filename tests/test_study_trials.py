@@ -278,3 +278,19 @@ def test_real_records_are_read(shared: Path, name: str, rows: int, systems: int 
     trials = gs.read_trials(shared / "data" / f"{name}.csv.gz", declared)
     assert len(trials) == trials.counts["n_used"].sum() == rows
     assert systems is None or len(trials.counts) == systems
+
+
+@pytest.mark.parametrize("call", [gs.check, gs.fit, gs.build_model])
+@pytest.mark.parametrize("study", [None, "study.toml", pd.DataFrame()])
+def test_a_study_is_needed_first(call: Any, study: Any) -> None:
+    with pytest.raises(gs.DeclarationError, match="a study is needed first"):
+        call(study, pd.DataFrame({"task": ["a"], "passed": [1]}))
+
+
+def test_a_check_of_another_study_is_refused() -> None:
+    counts = gs.Study(successes="k", trials="n", facets=[gs.Facet("task", role="legitimate")])
+    other = gs.Study(successes="k", trials="n", facets=[gs.Facet("task", role="error")])
+    found = gs.check(counts, pd.DataFrame({"task": ["a", "b"], "k": [1, 2], "n": [3, 3]}))
+    for call in (gs.fit, gs.build_model):
+        with pytest.raises(gs.DeclarationError, match="the check is of another study"):
+            call(other, found)

@@ -131,3 +131,16 @@ def test_what_cannot_be_assumed_is_refused(
 def test_effects_need_an_object() -> None:
     with pytest.raises(QuantityError, match="effects are of levels of the object"):
         gs.assume(study_of("task"), {"task": 1.0}, mu=0.0, scale="logit", effects={"A": 1.0})
+
+
+@pytest.mark.parametrize("components", [None, {}, [("task", 0.1)]])
+def test_components_are_a_mapping(components: Any) -> None:
+    study = gs.Study(score="passed", facets=[gs.Facet("task", role="legitimate")])
+    with pytest.raises(QuantityError, match="components is no mapping of names to numbers"):
+        gs.assume(study, components, mean=0.5)
+
+
+def test_effects_are_a_mapping() -> None:
+    study = gs.Study(score="s", object="m", facets=[gs.Facet("task", role="legitimate")])
+    with pytest.raises(QuantityError, match="effects is no mapping"):
+        gs.assume(study, {"task": 1.0}, mu=0.0, scale="logit", effects=["A"])  # type: ignore[arg-type]

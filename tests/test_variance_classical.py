@@ -141,3 +141,22 @@ def test_what_cannot_be_analysed_is_refused() -> None:
     counts = pd.DataFrame({"task": ["a", "b"], "successes": [1, 5], "trials": [4, 4]})
     with pytest.raises(QuantityError, match="successes are not between 0 and trials, in row 1"):
         gs.anova_icc(counts)
+
+
+def test_rows_without_a_label_do_not_fall_out() -> None:
+    table = pd.DataFrame({"task": ["a", None, "b"], "run": [1, 2, 3], "score": [1, 0, 1]})
+    with pytest.raises(QuantityError, match=r"'task': the label is missing in 1 of 3 rows"):
+        gs.anova_icc(table, facet="task")
+    with pytest.raises(QuantityError, match=r"'task': the label is missing"):
+        gs.anova_icc(table, facet="run", by="task")
+
+
+def test_an_empty_table_has_no_icc() -> None:
+    with pytest.raises(QuantityError, match="the table has no rows"):
+        gs.anova_icc(pd.DataFrame({"task": [], "score": []}), facet="task")
+
+
+def test_a_facet_is_not_compared_within_itself() -> None:
+    table = pd.DataFrame({"task": ["a", "b"], "score": [1, 0]})
+    with pytest.raises(QuantityError, match="within one level of 'task'"):
+        gs.anova_icc(table, facet="task", by="task")

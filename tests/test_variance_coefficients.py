@@ -241,3 +241,11 @@ def test_a_merged_object_is_said_to_be_merged() -> None:
     np.testing.assert_allclose(
         gs.phi(fit, design, scale="logit").draws.values, expected, rtol=1e-12
     )
+
+
+def test_each_coefficient_says_in_words_what_it_is() -> None:
+    fit = small_fit()
+    assert "Correlation of two trials that share this" in str(gs.icc(fit, "task"))
+    assert "variance of a score that is read by itself" in str(gs.phi(fit))
+    assert "above or below the cut" in str(gs.phi(fit, cut=0.5))
+    assert "scores compared on one design" in str(gs.generalizability(fit))

@@ -352,3 +352,19 @@ def test_nothing_here_imports_pymc() -> None:
         "assert 'pymc' not in sys.modules and 'pytensor' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_level_that_is_called_new_is_not_taken_for_a_new_one() -> None:
+    study = gs.Study(score="s", object="m", facets=[gs.Facet("task", role="legitimate")])
+    sources = {"new": 0.5, "old": -0.5}
+    vc = gs.assume(study, {"m": 1.0, "task": 1.0}, mu=0.0, scale="logit", effects=sources)
+    with pytest.raises(QuantityError, match=r"a level is called 'new' too"):
+        gs.variance_components(vc, system="new")
+
+
+@pytest.mark.parametrize("system", [1, ["a"]])
+def test_a_system_is_named_by_its_text(system: Any) -> None:
+    study = gs.Study(score="s", object="m", facets=[gs.Facet("task", role="legitimate")])
+    vc = gs.assume(study, {"task": 1.0}, mu=0.0, scale="logit", effects={"a": 0.5})
+    with pytest.raises(QuantityError, match="no level of m is called"):
+        gs.variance_components(vc, system=system)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -135,10 +136,11 @@ def _columns(path: Path) -> list[str]:
         with open_plain(path) as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
             if name.endswith((".csv", ".csv.gz")):
-                return next(csv.reader(text), [])
+                return next((row for row in csv.reader(text) if row), [])
             if name.endswith((".jsonl", ".jsonl.gz")):
-                return list(json.loads(text.readline() or "{}"))
-    except (OSError, ValueError, EOFError) as error:
+                first = json.loads(next((line for line in text if line.strip()), "{}"))
+                return list(first) if isinstance(first, dict) else []
+    except (OSError, ValueError, EOFError, zlib.error, csv.Error, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(
             explain(f"{path} cannot be read: {reason}", do="Check the path.")

@@ -32,7 +32,9 @@ def guarded[Command: Callable[..., None]](command: Command) -> Command:
         try:
             with _plain_warnings():
                 command(*args, **kwargs)
-            sys.stdout.flush()
+            # A shell that closed it (>&-) leaves none.
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except GstudyError as error:
             _say(f"error: {error}")
             raise typer.Exit(DATA_WRONG) from None
@@ -41,6 +43,12 @@ def guarded[Command: Callable[..., None]](command: Command) -> Command:
         except BrokenPipeError:
             _silence_stdout()
             raise typer.Exit(PIPE_CLOSED) from None
+        except OSError as error:
+            if error.errno is None:
+                raise
+            _silence_stdout()
+            _say(f"error: the output cannot be written: {error.strerror or error}")
+            raise typer.Exit(DATA_WRONG) from None
 
     return inner  # type: ignore[return-value]
 
@@ -88,6 +96,8 @@ def _say(text: str) -> None:
 
 def _silence_stdout() -> None:
     """What is still in the buffer would be an error again at exit."""
+    if sys.stdout is None:
+        return
     devnull = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError, ValueError):
         os.dup2(devnull, sys.stdout.fileno())

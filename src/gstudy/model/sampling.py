@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from gstudy.errors import DeclarationError, explain
 from gstudy.fits.fitted import Fit, cell_groups
 from gstudy.fits.gates import ESS_LIMIT, Diagnostics, assess, warn_if_failed
+from gstudy.model.interrupts import interruptible
 from gstudy.model.parameterisation import Parameterisation, parameterise
 from gstudy.model.sweep import recover, redraw_shifts, shifting_pairs
 from gstudy.study.assessment import LARGEST_STORED, Assessment
@@ -31,6 +33,8 @@ Floats = NDArray[np.float64]
 
 TARGET_ACCEPT = 0.95
 REFIT_TARGET_ACCEPT = 0.99
+
+_POLL_SECONDS = 0.002
 
 RECOVERY_STREAM = 1
 """Second word of the seed of the recovery's random numbers, apart from the sampler's."""
@@ -178,9 +182,9 @@ def _attempt(assessment: Assessment, settings: _Settings, refits: tuple[str, ...
     """Sample once, recover, measure."""
     cells = assessment.cells
     p = parameterise(cells, assessment.mu_prior)
-    values, stats = (_sample_direct if settings.sampler == "direct" else _sample_pymc)(
-        p, assessment, settings
-    )
+    sample = _sample_direct if settings.sampler == "direct" else _sample_pymc
+    with interruptible():
+        values, stats = sample(p, assessment, settings)
     rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
     mu, effects = recover(p, values, rng)
     sds = [values[f"sd({block.name})"] for block in p.blocks]
@@ -205,7 +209,7 @@ def _sample_direct(
     from gstudy.model.direct import compile_direct, direct_posterior
 
     posterior = direct_posterior(p)
-    trace = nutpie.sample(
+    running = nutpie.sample(
         compile_direct(posterior),
         draws=settings.draws,
         tune=settings.tune,
@@ -215,9 +219,22 @@ def _sample_direct(
         target_accept=settings.target_accept,
         save_warmup=False,
         progress_bar=settings.progress,
+        blocking=False,
     )
+    # Its own waiting holds back Ctrl-C while the chains call Python.
+    while not _is_finished(running):
+        time.sleep(_POLL_SECONDS)
+    trace = running.wait()
     x = trace["posterior"].to_dataset()["x"].to_numpy()
     return posterior.unpack(x), trace["sample_stats"].to_dataset()
+
+
+def _is_finished(running: Any) -> bool:
+    try:
+        return bool(running.is_finished)
+    except TimeoutError:
+        # It was too busy to answer.
+        return False
 
 
 def _sample_pymc(

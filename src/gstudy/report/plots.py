@@ -9,7 +9,9 @@ import numpy as np
 
 from gstudy._marks import visible
 from gstudy.display import number, percent, points, shorten
+from gstudy.errors import QuantityError, explain
 from gstudy.fits.gates import STAMP, stamp
+from gstudy.variance.budgets import VarianceBudget
 from gstudy.variance.structure import RESIDUAL
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from gstudy.variance.budgets import VarianceBudget
 
 __all__ = ["plot_budget"]
 
@@ -65,7 +66,7 @@ def plot_budget(
     Raises
     ------
     QuantityError
-        For a level outside (0, 1).
+        For what is no budget, and a level outside (0, 1).
 
     Examples
     --------
@@ -76,6 +77,15 @@ def plot_budget(
     >>> [text.get_text() for text in axes.get_yticklabels()]
     ['task', 'residual']
     """
+    if not isinstance(budget, VarianceBudget):
+        raise QuantityError(
+            explain(
+                "a plot is of a budget",
+                given=type(budget).__name__,
+                allowed="what gs.variance_budget returns",
+                do="Such as gs.plot_budget(gs.variance_budget(fit)).",
+            )
+        )
     frame = budget.summary(level).sort_values("share", ascending=False, kind="stable")
     title, caption, failed = _words(budget, level)
     own, several_roles = ax is None, frame["role"].nunique() > 1
