@@ -85,13 +85,20 @@ def test_every_kind_of_file_is_known(tmp_path: Path, suffix: str) -> None:
     [
         ("task,points", r"no column of .* is known to be a score, and no study was given"),
         ("thing,passed", r"no column of .* is known to be a task, .* --study study\.toml"),
-        ("", r"known to be a score"),
     ],
 )
 def test_what_cannot_be_guessed_is_asked_for(tmp_path: Path, header: str, message: str) -> None:
     path = tmp_path / "trials.csv"
     path.write_text(header)
     with pytest.raises(DeclarationError, match=message):
+        assumed_study(path)
+
+
+@pytest.mark.parametrize("name", ["trials.csv", "trials.jsonl"])
+def test_empty_files_are_told(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("")
+    with pytest.raises(DataError, match=rf"{name} is empty\. Allowed: one row per trial"):
         assumed_study(path)
 
 

@@ -90,6 +90,12 @@ def test_version(command) -> None:
     assert command("--version") == (0, f"gstudy {gs.__version__}\n", "")
 
 
+@pytest.mark.parametrize("name", ["check", "fit", "budget", "demo"])
+@pytest.mark.parametrize("option", ["--json", "--seed", "--quiet"])
+def test_every_command_takes_the_common_options(command, name: str, option: str) -> None:
+    assert option in command(name, "--help")[1]
+
+
 def test_help_and_version_import_nothing_heavy() -> None:
     code = (
         "import sys, contextlib\n"
@@ -177,6 +183,12 @@ def test_check_as_json_is_json_alone(command, folder: Path) -> None:
     assert set(components) == {"scale", "level", "columns", "rows"}
     names = [row[components["columns"].index("component")] for row in components["rows"]]
     assert names == ["system", "task", "system:task", "system:task:rollout"]
+
+
+def test_check_takes_a_seed_and_quiet_and_does_the_same(command, folder: Path) -> None:
+    plain = command("check", folder / "study.toml")
+    assert command("check", folder / "study.toml", "--seed", 3, "--quiet") == plain
+    assert "nothing is" in command("check", "--help")[1]
 
 
 def test_a_study_without_data_says_where_to_put_it(command, tmp_path: Path) -> None:
@@ -273,6 +285,43 @@ def test_budget_of_one_of_several_systems(command, folder: Path) -> None:
     code, _, err = command("budget", folder / "panel.nc", "--system", "cobolt")
     assert code == 1
     assert "Did you mean 'cobalt'?" in err
+
+
+def test_budget_of_a_new_system(command, folder: Path) -> None:
+    code, out, err = command("budget", folder / "panel.nc", "--system", "new")
+    assert code == 0, err
+    assert "Score: none, as a new system was not run." in out
+    assert "of trials passed" not in out
+    assert "the score of a new system, as collected" in out.replace("\n  ", " ")
+    assert "Re-run: " in out
+    assert max(map(len, out.splitlines())) <= 80
+    width = gs.variance_budget(gs.load(folder / "panel.nc"), system="new").half_width().mean()
+    assert f"{100 * float(width):.1f} points" in out.replace("\n  ", " ")
+    found = json.loads(command("budget", folder / "panel.nc", "--system", "new", "--json")[1])
+    assert "score" not in found["tables"]
+    assert "system" in [row[0] for row in found["tables"]["budget"]["rows"]]
+
+
+def test_a_new_system_next_to_a_single_one_is_refused(command, folder: Path) -> None:
+    code, out, err = command("budget", folder / "airline.nc", "--system", "new")
+    assert (code, out) == (1, "")
+    assert "no population of systems" in err
+
+
+def test_a_new_system_leaves_files_too(command, folder: Path, tmp_path: Path) -> None:
+    arguments = ("budget", folder / "panel.nc", "--system", "new", "--out", tmp_path)
+    assert command(*arguments)[0] == 0
+    text = (tmp_path / "budget.md").read_text(encoding="utf-8")
+    assert "a new system" in text
+    assert "observed pass rate" not in text
+
+
+def test_budget_of_an_empty_file_says_so(command, tmp_path: Path) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text("")
+    code, out, err = command("budget", path)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"error: {path} is empty.")
 
 
 def test_budget_of_another_design(command, folder: Path) -> None:
@@ -430,12 +479,26 @@ def test_output_that_cannot_hold_bars_gets_plain_ones(folder: Path) -> None:
     assert b"####" in done.stdout
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fit", "--help"]])
+def test_help_into_a_closed_pipe_ends_quietly(arguments: list[str]) -> None:
+    process = console(*arguments)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    with process.stderr as stderr:
+        assert stderr.read() == ""
+    assert process.wait() == 141
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["check", str(study_file("airline"))], ["--version"], ["--help"], ["fit", "--help"]],
+)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full here")
-def test_output_that_cannot_be_written_is_told() -> None:
-    study = study_file("airline")
+def test_output_that_cannot_be_written_is_told(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", "from gstudy.cli.main import run; run()", "check", str(study)],
+            [sys.executable, "-c", "from gstudy.cli.main import run; run()", *arguments],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -116,7 +116,36 @@ def test_questions_that_cannot_be_answered_fail_before_sampling(command, folder:
     assert "no system is named 'D'" in err
     code, _, err = command("budget", folder / "study.toml", "--design", "judge=2")
     assert code == 1
-    assert "--design names an unknown facet 'judge'" in err
+    assert "the design names an unknown facet 'judge'" in err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--design", "task=3", "does not say how many levels of 'rollout'"),
+        ("--design", "task=0,rollout=1", "the number of levels of 'task' is not usable"),
+        ("--design", "task=3,rollout=1,system=2", "'system' is measured"),
+        ("--system", "D", "no system is named 'D'"),
+    ],
+)
+def test_nothing_is_sampled_for_them(
+    command, folder: Path, monkeypatch: pytest.MonkeyPatch, option: str, value: str, message: str
+) -> None:
+    def sampled(*_: object, **__: object) -> None:
+        raise AssertionError("sampled")
+
+    monkeypatch.setattr("gstudy.model.sampling.fit", sampled)
+    code, out, err = command("budget", folder / "study.toml", option, value, "--quiet")
+    assert (code, out) == (1, "")
+    assert message in err
+
+
+def test_a_system_called_new_is_refused_before_sampling(command, folder: Path) -> None:
+    trials = (folder / "small.csv").read_text(encoding="utf-8").replace("C/2,", "new,")
+    (folder / "small.csv").write_text(trials, encoding="utf-8")
+    code, out, err = command("budget", folder / "study.toml", "--system", "new")
+    assert (code, out) == (1, "")
+    assert "a level is called 'new' too" in err
 
 
 def test_demo_leaves_everything_and_says_where(command, tmp_path: Path) -> None:

@@ -132,6 +132,16 @@ def test_study_comes_back_from_its_tables(file: Path) -> None:
     assert dataclasses.replace(counted, rollout="run").rollout == "run"
 
 
+def test_rollout_none_means_that_a_rerun_keeps_every_facet() -> None:
+    nested = [facet("place"), facet("task", "place")]
+    assert study(*nested).redrawn_on_rerun() == {"task"}
+    kept = study(*nested, rollout="none")
+    assert kept.redrawn_on_rerun() == frozenset()
+    assert gs.Study.from_dict(kept.to_dict()) == kept
+    named = study(facet("none"), facet("task", "none"), facet("run", "task"), rollout="none")
+    assert named.redrawn_on_rerun() == {"none", "task", "run"}
+
+
 def test_study_cannot_be_changed(file: Path) -> None:
     read = gs.Study.from_toml(file)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -395,7 +405,21 @@ STRUCTURES: list[tuple[list[gs.Facet], dict[str, Any], str]] = [
         {},
         r"facets\.run\.nested_in names an unknown facet\. Given: 'taks'.*Did you mean 'task'\?",
     ),
-    ([facet("task", "domain")], {}, r"unknown facet.*Declare \[facets\.domain\]"),
+    (
+        [facet("task", "domain")],
+        {},
+        r'unknown facet.*Write object = "domain" .*Declare \[facets\.domain\]',
+    ),
+    (
+        [facet("task"), facet("run", "system", "task")],
+        {},
+        r"Given: 'system'\. Allowed: task\. Write object = \"system\" at the top",
+    ),
+    (
+        [facet("task"), facet("run", "system", "task")],
+        {"object": "model"},
+        r"Declare \[facets\.system\], or take it out\. The object here is 'model'\.",
+    ),
     ([facet("a", "b"), facet("b", "a")], {}, r"facets\.a\.nested_in goes round.*'a in b in a'"),
     ([facet("a", "a")], {}, "'a in a'"),
     (
@@ -581,7 +605,8 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"data": ""}, "data is not a path"),
     ({"rollout": "taks"}, r"rollout names no facet.*Did you mean 'task'\?"),
     ({"rollout": "system", "object": "system"}, "rollout names no facet that a re-run could draw"),
-    ({"rollout": 1}, "rollout names no facet"),
+    ({"rollout": "none", "object": "none"}, "rollout names no facet"),
+    ({"rollout": 1}, r"rollout names no facet.*Allowed: .*, none\."),
 ]
 
 

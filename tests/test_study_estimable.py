@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -582,3 +583,27 @@ def test_tau2_judges(shared: Path) -> None:
     assert found.not_sampled == {"system": "gpt-4o-2024-11-20 (llm_agent)"}
     assert found.component("rollout").facets == sets("environment", "task", "rollout")
     assert found.notes == ("1 row never scored, dropped (gpt-4o-2024-11-20 (llm_agent): 1)",)
+
+
+def test_report_says_what_a_rerun_draws_anew() -> None:
+    def said(study: gs.Study, **levels: Sequence[object]) -> str:
+        return " ".join(str(checked(study, grid(levels))).split())
+
+    levels = {"system": "AB", "task": range(6), "run": range(3), "judge": "pq"}
+    judge = gs.Facet("judge", role="error")
+    declared = study_of("task", within("run", "system", "task"), judge, object="system")
+    text = said(declared, **levels)
+    assert "A re-run draws anew: run; it keeps task, judge." in text
+    assert "If not so" not in text
+    places = {"place": "xyz", "task": range(6)}
+    nested = ["place", within("task", "place")]
+    assert (
+        "A re-run draws anew: task; it keeps place. If not so, declare "
+        'rollout = "<facet>" or "none" above the facets.'
+    ) in said(study_of(*nested), **places)
+    assert (
+        "A re-run draws anew: only the chance of each trial; it keeps place, task. Components"
+    ) in said(study_of(*nested, rollout="none"), **places)
+    assert "A re-run draws anew: place, task. " in said(
+        study_of(*nested, rollout="place"), **places
+    )

@@ -89,6 +89,39 @@ def test_single_trials_lie_in_one_level_of_everything_and_nobody_is_told() -> No
     assert checked(study, table).notes == ()
 
 
+# -------------------------------------------------------------------------- runs declared crossed
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_numbered_runs_declared_crossed_are_noted(start: int, ragged: bool) -> None:
+    table = grid({"system": "AB", "task": range(12), "rollout": range(start, start + 4)})
+    if ragged:
+        table = table[table["rollout"] - start < 2 + table["task"] % 3]
+    [note] = checked(study_of("task", "rollout", object="system"), table).notes
+    assert note == (
+        f"rollout is declared crossed: its level '{start}' is the same in every system and task. "
+        "If rollout only numbers the runs within each of them, declare it: [facets.rollout] "
+        'nested_in = ["system", "task"].'
+    )
+
+
+def test_other_numbered_or_named_facets_are_no_runs() -> None:
+    tasks = grid({"system": "AB", "task": range(12), "snapshot": ["may", "june"]})
+    assert checked(study_of("task", "snapshot", object="system"), tasks).notes == ()
+    once = tasks.drop_duplicates(["system", "task"])
+    assert checked(study_of("task", object="system"), once).notes == ()
+    seeds = grid({"task": range(12), "seed": [7, 21, 42]})
+    assert checked(study_of("task", "seed"), seeds).notes == ()
+    judged = grid({"task": range(12), "judge": range(2)})
+    judge = gs.Facet("judge", role="error")
+    assert checked(study_of("task", judge), judged).notes == ()
+    numbered = grid({"task": range(12), "seed": range(3)})
+    assert checked(study_of("task", "seed", rollout="seed"), numbered).notes == ()
+    gaps = numbered[(numbered["task"] + numbered["seed"]) % 3 > 0]
+    assert checked(study_of("task", "seed"), gaps).notes == ()
+
+
 # --------------------------------------------------------------------------------------- drift
 
 

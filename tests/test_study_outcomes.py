@@ -197,9 +197,20 @@ def test_nested_level_that_loses_all_its_trials_is_named_with_its_parents() -> N
 def test_nothing_left_is_refused(hundred: pd.DataFrame) -> None:
     nothing = hundred.assign(ok=None, outcome="unscored")
     with pytest.raises(
-        DataError, match=r"no trial of DataFrame can be used\. Given: '0 failed, 100 never scored'"
+        DataError,
+        match=r"no trial of DataFrame can be used\. Given: '0 failed, 100 never scored'\. "
+        r"Look at on_missing_score, and at why nothing was scored",
     ):
         gs.read_trials(nothing, study(on_missing_score="drop"))
+
+
+def test_the_policies_that_left_nothing_are_named(hundred: pd.DataFrame) -> None:
+    failed = hundred.assign(ok=None, outcome="failed")
+    with pytest.raises(DataError, match=r"100 failed, 0 never scored'\. Look at on_failed_run\.$"):
+        gs.read_trials(failed, study(on_failed_run="drop"))
+    failed.loc[:9, "outcome"] = "unscored"
+    with pytest.raises(DataError, match=r"Look at on_failed_run and on_missing_score, and at why"):
+        gs.read_trials(failed, study(on_failed_run="drop", on_missing_score="drop"))
 
 
 def test_many_systems_are_cut_in_messages() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,14 +161,28 @@ def test_rows_with_other_scores_or_outcomes_are_duplicates_too(frame: pd.DataFra
 
 
 def test_repeated_runs_without_a_facet_are_refused_with_the_mend(frame: pd.DataFrame) -> None:
-    with pytest.raises(
-        DataError,
-        match=r'such as \[facets\.rollout\] role = "legitimate", nested_in = \["system", "task"\]',
-    ):
-        gs.read_trials(frame, study(facets=[gs.Facet("task", role="legitimate")]))
+    by_task = study(facets=[gs.Facet("task", role="legitimate")])
+    with pytest.raises(DataError, match="declare the facet that tells them apart:\n") as caught:
+        gs.read_trials(frame, by_task)
+    lines = str(caught.value).splitlines()
+    told = tomllib.loads("\n".join(lines[2:5]))
+    assert told == {"facets": {"rollout": {"role": "legitimate", "nested_in": ["system", "task"]}}}
+    assert "one row of counts, and declare successes and trials" in lines[-1]
+    [numbering] = [line.strip() for line in lines if "cumcount" in line]
+    assert numbering == 'df["rollout"] = df.groupby(["system", "task"]).cumcount()'
+    mended = frame.assign(rollout=frame.groupby(["system", "task"]).cumcount())
+    trials = gs.read_trials(
+        mended,
+        gs.Study.from_dict(
+            told
+            | {"score": "ok", "object": "system"}
+            | {"facets": {"task": {"role": "legitimate"}, **told["facets"]}}
+        ),
+    )
+    assert len(trials.table) == len(frame)
     rollout = gs.Facet("rollout", role="legitimate", nested_in=["system", "task"], column="epoch")
     facets = [gs.Facet("task", role="legitimate"), rollout]
-    with pytest.raises(DataError, match=r"such as \[facets\.repeat\]"):
+    with pytest.raises(DataError, match=r"\n    \[facets\.repeat\]\n"):
         gs.read_trials(frame.assign(epoch=1), study(facets=facets))
 
 

@@ -65,13 +65,17 @@ def assumed_study(path: Path) -> Assumed:
     Raises
     ------
     DataError
-        When the file cannot be read.
+        When the file cannot be read or is empty.
     DeclarationError
         When no column looks like a score, or none like a task.
     """
     from gstudy.study.declaration import Study
 
     columns = _columns(path)
+    if not columns:
+        raise DataError(
+            explain(f"{path} is empty", allowed="one row per trial, with named columns")
+        )
     known = {name.lower(): name for name in reversed(columns)}
     scores = _score_keys(known)
     facets = _facets(known, scores.get("trials"))

@@ -26,11 +26,13 @@ from gstudy.cli.options import (
 if TYPE_CHECKING:
     from gstudy.cli.first_screen import FirstScreen
     from gstudy.fits.fitted import Fit
+    from gstudy.study.assessment import Assessment
     from gstudy.study.declaration import Study
     from gstudy.study.trials import Trials
 
 __all__ = ["budget_command", "leave_files", "screen_or_exit"]
 
+NEW = "new"
 RUN_SUFFIX = ".nc"
 STUDY_SUFFIX = ".toml"
 
@@ -47,7 +49,10 @@ def budget_command(
         Path | None, typer.Option("--study", metavar="FILE", help="Study file of the trials.")
     ] = None,
     system: Annotated[
-        str | None, typer.Option("--system", metavar="NAME", help="One system instead of all.")
+        str | None,
+        typer.Option(
+            "--system", metavar="NAME", help="One system instead of all; new: one not yet run."
+        ),
     ] = None,
     design: Annotated[
         str | None,
@@ -69,6 +74,7 @@ def budget_command(
 ) -> None:
     """Print where a score's uncertainty comes from. Fits when it must."""
     from gstudy.cli.output import hint, make_directory, print_json, show
+    from gstudy.study.estimable import check
 
     chosen = known_sampler(sampler)
     counts = None if design is None else read_design_option(design)
@@ -88,8 +94,9 @@ def budget_command(
         fit = _loaded(source)
     else:
         declared, trials = _declared_trials(source, study)
-        _check_questions(trials, declared, system, counts)
-        fit = _sampled(declared, trials, sampling)
+        assessment = check(declared, trials)
+        _check_questions(assessment, trials, system, counts)
+        fit = _sampled(declared, assessment, sampling)
     if directory is not None and source.suffix.lower() != RUN_SUFFIX:
         fit.save(directory / "run.nc")
     screen = screen_or_exit(fit, system=system, design=counts, allow=allow_unconverged)
@@ -173,10 +180,10 @@ def _loaded(path: Path) -> Fit:
     return load(path)
 
 
-def _sampled(study: Study, trials: Trials, sampling: dict[str, Any]) -> Fit:
+def _sampled(study: Study, assessment: Assessment, sampling: dict[str, Any]) -> Fit:
     from gstudy.model.sampling import fit
 
-    return fit(study, trials, **sampling)
+    return fit(study, assessment, **sampling)
 
 
 def _declared_trials(source: Path, study: Path | None) -> tuple[Study, Trials]:
@@ -201,31 +208,50 @@ def _declared_trials(source: Path, study: Path | None) -> tuple[Study, Trials]:
 
 
 def _check_questions(
-    trials: Trials, study: Study, system: str | None, design: dict[str, int] | None
+    assessment: Assessment, trials: Trials, system: str | None, design: dict[str, int] | None
 ) -> None:
     """What would fail after minutes of sampling, before them."""
+    from gstudy.variance.basis import structure_of_design
+    from gstudy.variance.weights import read_design
+
+    study = assessment.study
+    structure = structure_of_design(study, assessment)
+    labels = [] if study.object is None else list(trials.table[study.object].unique())
+    if system is not None:
+        _check_system(system, labels, study.object, sampled=structure.object is not None)
+    if design is not None:
+        own = frozenset({study.object})
+        effects = any(own in component.merged for component in assessment.components)
+        read_design(structure.without_object() if effects and system != NEW else structure, design)
+
+
+def _check_system(system: str, labels: list[str], measured: str | None, *, sampled: bool) -> None:
     from gstudy.errors import QuantityError, did_you_mean, explain
 
-    if system is not None and system != "new" and study.object is not None:
-        labels = list(trials.table[study.object].unique())
-        if system not in labels:
+    if system == NEW and sampled:
+        if NEW in labels:
             raise QuantityError(
                 explain(
-                    f"no {study.object} is named {system!r}",
-                    allowed=labels,
-                    do=did_you_mean(system, labels),
+                    f"--system new means a new {measured}, and a level is called 'new' too",
+                    do="Rename that level in the trials, so that it is clear which one is meant.",
                 )
             )
-    known = [*study.facet_names, *(["trials"] if study.trials else [])]
-    for facet in design or {}:
-        if facet not in known:
-            raise QuantityError(
-                explain(
-                    f"--design names an unknown facet {facet!r}",
-                    allowed=known,
-                    do=did_you_mean(facet, known),
-                )
+        return
+    if measured is None:
+        raise QuantityError(
+            explain(
+                f"the study measures no object, so that {system!r} cannot be given",
+                do="Leave --system out.",
             )
+        )
+    if system not in labels:
+        raise QuantityError(
+            explain(
+                f"no {measured} is named {system!r}",
+                allowed=labels,
+                do=did_you_mean(system, labels),
+            )
+        )
 
 
 def _assumed_text(toml: str, unused: tuple[str, ...]) -> str:
@@ -249,7 +275,7 @@ def _next_steps(screen: FirstScreen, source: Path, directory: Path | None) -> st
         lines.append("  the same with --out DIR             keeps the run, tables and plot")
         saved = "DIR/run.nc"
     lines.append(f"  gstudy budget {saved} --design {shlex.quote(_larger_design(screen))}")
-    if len(screen.score.observed) > 1:
+    if screen.score is not None and len(screen.score.observed) > 1:
         name = shlex.quote(str(screen.score.observed.index[0]))
         lines.append(f"  gstudy budget {saved} --system {name}")
     if is_run and directory is None:

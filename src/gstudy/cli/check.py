@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gstudy.cli.exits import guarded
-from gstudy.cli.options import Data, Json, StudyFile
+from gstudy.cli.options import Data, Json, Quiet, StudyFile, UnusedSeed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,13 @@ __all__ = ["check_command", "read_study", "trials_path"]
 
 
 @guarded
-def check_command(study: StudyFile, data: Data = None, as_json: Json = False) -> None:
+def check_command(
+    study: StudyFile,
+    data: Data = None,
+    seed: UnusedSeed = None,  # noqa: ARG001
+    as_json: Json = False,
+    quiet: Quiet = False,  # noqa: ARG001
+) -> None:
     """Say what can be estimated from the trials, and what to collect."""
     from gstudy.cli.output import print_json, show
     from gstudy.study.estimable import check

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import typer
 
-__all__ = ["DATA_WRONG", "NOT_CONVERGED", "guarded", "unconverged", "usage_error"]
+__all__ = ["DATA_WRONG", "NOT_CONVERGED", "ending_plainly", "guarded", "unconverged", "usage_error"]
 
 DATA_WRONG = 1
 USAGE = 2
@@ -29,28 +29,36 @@ def guarded[Command: Callable[..., None]](command: Command) -> Command:
     def inner(*args: object, **kwargs: object) -> None:
         from gstudy.errors import GstudyError
 
-        try:
-            with _plain_warnings():
-                command(*args, **kwargs)
-            # A shell that closed it (>&-) leaves none.
-            if sys.stdout is not None:
-                sys.stdout.flush()
-        except GstudyError as error:
-            _say(f"error: {error}")
-            raise typer.Exit(DATA_WRONG) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            _silence_stdout()
-            raise typer.Exit(PIPE_CLOSED) from None
-        except OSError as error:
-            if error.errno is None:
-                raise
-            _silence_stdout()
-            _say(f"error: the output cannot be written: {error.strerror or error}")
-            raise typer.Exit(DATA_WRONG) from None
+        with ending_plainly():
+            try:
+                with _plain_warnings():
+                    command(*args, **kwargs)
+            except GstudyError as error:
+                _say(f"error: {error}")
+                raise typer.Exit(DATA_WRONG) from None
 
     return inner  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def ending_plainly() -> Iterator[None]:
+    """Ctrl-C, a closed pipe and a full disk as exit codes, without a traceback."""
+    try:
+        yield
+        # A shell that closed it (>&-) leaves none.
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        _silence_stdout()
+        raise typer.Exit(PIPE_CLOSED) from None
+    except OSError as error:
+        if error.errno is None:
+            raise
+        _silence_stdout()
+        _say(f"error: the output cannot be written: {error.strerror or error}")
+        raise typer.Exit(DATA_WRONG) from None
 
 
 def unconverged(reason: str) -> typer.Exit:

@@ -53,7 +53,8 @@ class FirstScreen:
     Parameters
     ----------
     fit : Fit
-    score : Score
+    score : Score or None
+        None of a new system: nothing of it was observed.
     budget : VarianceBudget
     rerun : RerunNoise
     components : VarianceComponents
@@ -62,7 +63,7 @@ class FirstScreen:
     """
 
     fit: Fit
-    score: Score
+    score: Score | None
     budget: VarianceBudget
     rerun: RerunNoise
     components: VarianceComponents
@@ -74,7 +75,7 @@ class FirstScreen:
         parts = [
             stamped,
             _data_lines(self.fit),
-            _score_lines(self.score),
+            _unobserved_lines(self.fit) if self.score is None else _score_lines(self.score),
             _budget_lines(self.budget),
             _rerun_lines(self.rerun),
             _coverage_lines(self.fit),
@@ -86,8 +87,15 @@ class FirstScreen:
     def tables(self) -> dict[str, Table]:
         """The same as tables: `score`, `budget`, `rerun_noise`, `components`, `gates`."""
         stamped = {"not_converged": _stamp_table(self.failure)} if self.failure else {}
-        return stamped | {
-            "score": _full_table(self.score.summary(LEVEL), self.score.table(LEVEL)),
+        found = self.score
+        scored = (
+            {}
+            if found is None
+            else {"score": _full_table(found.summary(LEVEL), found.table(LEVEL))}
+        )
+        return {
+            **stamped,
+            **scored,
             "budget": _full_table(self.budget.summary(LEVEL), self.budget.table(LEVEL)),
             "rerun_noise": _full_table(self.rerun.summary(LEVEL), self.rerun.table(LEVEL)),
             "components": _full_table(self.components.summary(LEVEL), self.components.table(LEVEL)),
@@ -98,7 +106,7 @@ class FirstScreen:
     def markdown(self) -> str:
         """The tables that a report shows, as Markdown."""
         tables = [
-            self.score.table(LEVEL),
+            *([] if self.score is None else [self.score.table(LEVEL)]),
             self.budget.table(LEVEL),
             self.rerun.table(LEVEL),
             _coverage_table(self.fit),
@@ -116,7 +124,7 @@ def first_screen(
     ----------
     fit : Fit
     system : str, optional
-        One system; the mean over systems by default.
+        One system; "new" for one that is not among them; the mean over systems by default.
     design : mapping of str to int, optional
         A balanced design for budget and re-run noise; as collected by default.
 
@@ -125,14 +133,17 @@ def first_screen(
     QuantityError
         For an unknown system, or a design that this fit cannot answer for.
     """
-    found = score(fit, system=system)
+    # The one system of a study may be called so.
+    only = fit.design.not_sampled.get(fit.study.object or "")
+    found = None if system == "new" != only else score(fit, system=system)
     budget = variance_budget(fit, design, system=system)
     rerun = rerun_noise(fit, design, system)
     components = variance_components(fit, system=system)
-    failure = _failure(fit, (found.draws, budget.draws, rerun.draws, components.draws))
+    observed = [] if found is None else [found.draws]
+    failure = _failure(fit, [*observed, budget.draws, rerun.draws, components.draws])
     return FirstScreen(
         fit=fit,
-        score=_stamped(found, failure),
+        score=None if found is None else _stamped(found, failure),
         budget=_stamped(budget, failure),
         rerun=_stamped(rerun, failure),
         components=_stamped(components, failure),
@@ -223,13 +234,23 @@ def _score_lines(found: Score) -> list[str]:
     return [*(shorten(line, WIDTH) for line in lines), *told]
 
 
+def _unobserved_lines(fit: Fit) -> list[str]:
+    """What stands in place of the score of a system that was not run."""
+    text = (
+        f"Score: none, as a new {fit.study.object} was not run. Below: how far its score would "
+        f"move, differences between {plural(str(fit.study.object))} included."
+    )
+    return wrapped(text, WIDTH, indent="  ")
+
+
 def _budget_lines(budget: VarianceBudget) -> list[str]:
     frame = budget.summary(LEVEL).sort_values("share", ascending=False, kind="stable")
     width = budget.half_width(0.95).to_numpy()
     low, high = _tails(width)
     head = (
-        f"Where it comes from: {budget.estimand}. Half-width of its 95% interval: "
-        f"{points(float(width.mean()))} ({100 * low:.1f} to {100 * high:.1f})."
+        f"Where it comes from: {budget.estimand}. In a new study of this design 95% of scores "
+        f"lie within {points(float(width.mean()))} ({100 * low:.1f} to {100 * high:.1f}) of the "
+        "pass rate."
     )
     shown = frame[frame["share"] >= _LEAST_SHARE].head(_MOST_ROWS)
     lines = [

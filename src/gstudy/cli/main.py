@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from gstudy.cli.budget import budget_command
 from gstudy.cli.check import check_command
 from gstudy.cli.demo import demo_command
+from gstudy.cli.exits import ending_plainly
 from gstudy.cli.fit import fit_command
 
 __all__ = ["app", "run"]
 
+
+class _Commands(TyperGroup):
+    """The commands; help and version end as plainly as they do when output cannot be written."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with ending_plainly():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        # Help of a single command is printed in here.
+        with ending_plainly():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name="gstudy",
+    cls=_Commands,
     help="How far would an evaluation's score move, and where does that come from?",
     epilog="Start with `gstudy demo`.",
     no_args_is_help=True,
@@ -34,7 +51,7 @@ def _print_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        print(f"gstudy {version('gstudy')}")
+        print(f"gstudy {version('gstudy')}", flush=True)
         raise typer.Exit
 
 

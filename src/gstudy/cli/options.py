@@ -19,6 +19,7 @@ __all__ = [
     "Seed",
     "StudyFile",
     "Tune",
+    "UnusedSeed",
 ]
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")]
@@ -37,6 +38,15 @@ Seed = Annotated[
         min=0,
         max=2**32 - 1,
         help="Same seed, same draws. Default: drawn and recorded.",
+    ),
+]
+UnusedSeed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=2**32 - 1,
+        help="Taken as by the other commands, and not used: nothing is sampled.",
     ),
 ]
 Draws = Annotated[int, typer.Option("--draws", min=1, help="Draws of each chain.")]

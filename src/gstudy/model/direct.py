@@ -21,6 +21,9 @@ __all__ = ["DirectPosterior", "compile_direct", "direct_posterior"]
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
+LARGE_PRODUCT = 1e100
+"""Logs of many ratios are taken of their product, which is let go before it could overflow."""
+
 
 @numba.njit(nogil=True, cache=True)
 def _spread(free, full):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
@@ -50,35 +53,40 @@ def _spread_back(d_full, d_free):  # type: ignore[no-untyped-def]  # pragma: no 
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _place(sd, swept, w, information, scores, effects):  # type: ignore[no-untyped-def]
+def _place(sd, swept, w, information, scores, scales, effects):  # type: ignore[no-untyped-def]
     # pragma: no cover - compiled
-    """Coordinates w of one component to its effects (in place); the log Jacobian."""
+    """Coordinates w of one component to scales and effects (in place); the log Jacobian."""
     variance = sd * sd
     size = w.shape[0]
+    for i in range(size):  # no sums in here, so that it runs on whole registers
+        scales[i] = sd / np.sqrt(1.0 + variance * information[i])
+        effects[i] = scales[i] * (w[i] + scales[i] * scores[i])
     mean = 0.0
-    log_scales = 0.0
     inverse_scales = 0.0
+    log_scales = 0.0
+    product = 1.0
     for i in range(size):
-        given = variance / (1.0 + variance * information[i])
-        scale = np.sqrt(given)
-        effects[i] = scale * w[i] + given * scores[i]
+        ratio = sd / scales[i]  # at least 1
         mean += effects[i]
-        log_scales += np.log(scale)
-        inverse_scales += 1.0 / scale
+        inverse_scales += ratio
+        product *= ratio
+        if product > LARGE_PRODUCT:
+            log_scales -= np.log(product)
+            product = 1.0
+    log_scales += size * np.log(sd) - np.log(product)
     if not swept:
         return log_scales
     mean /= size
     for i in range(size):
         effects[i] -= mean
-    return log_scales + np.log(inverse_scales / size)
+    return log_scales + np.log(inverse_scales / (sd * size))
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _place_back(sd, swept, information, scores, w, d_effects):  # type: ignore[no-untyped-def]
+def _place_back(sd, swept, scores, scales, w, d_effects):  # type: ignore[no-untyped-def]
     # pragma: no cover - compiled
     """Gradient in the effects to gradient in w (in place); returned: derivative of the
     log-posterior in log sd, through the effects and through the log Jacobian."""
-    variance = sd * sd
     size = w.shape[0]
     mean = 0.0
     if swept:
@@ -89,14 +97,14 @@ def _place_back(sd, swept, information, scores, w, d_effects):  # type: ignore[n
     inverse_scales = 0.0
     d_inverse_scales = 0.0
     for i in range(size):
-        slack = 1.0 / (1.0 + variance * information[i])
-        given = variance * slack
-        scale = np.sqrt(given)
-        d_effect = d_effects[i] - mean
-        d_log_sd += slack * (1.0 + d_effect * (scale * w[i] + 2.0 * given * scores[i]))
-        inverse_scales += 1.0 / scale
-        d_inverse_scales += slack / scale
-        d_effects[i] = d_effect * scale
+        inverse = 1.0 / scales[i]
+        slack = scales[i] / sd
+        slack *= slack  # the prior's share of an effect's precision
+        d_w = (d_effects[i] - mean) * scales[i]
+        d_log_sd += slack * (1.0 + d_w * (w[i] + 2.0 * scales[i] * scores[i]))
+        inverse_scales += inverse
+        d_inverse_scales += slack * inverse
+        d_effects[i] = d_w
     if swept:
         d_log_sd -= d_inverse_scales / inverse_scales
     return d_log_sd
@@ -128,6 +136,7 @@ def log_posterior(  # type: ignore[no-untyped-def]
     n_effects = weights.shape[0]
     grad = np.zeros_like(x)
     w = np.empty(n_effects)
+    scales = np.empty(n_effects)
     effects = np.empty(n_effects)
     log_p = constant
     mean_variance = mu_sd * mu_sd
@@ -144,7 +153,9 @@ def log_posterior(  # type: ignore[no-untyped-def]
             mean_variance += sd * sd / sizes[c]
         else:
             w[part] = x[at_x : at_x + n_free]
-        log_p += _place(sd, swept[c], w[part], information[part], scores[part], effects[part])
+        log_p += _place(
+            sd, swept[c], w[part], information[part], scores[part], scales[part], effects[part]
+        )
         sum_sq = 0.0
         for i in range(at_u, at_u + sizes[c]):
             sum_sq += effects[i] * effects[i]
@@ -172,9 +183,7 @@ def log_posterior(  # type: ignore[no-untyped-def]
             grad[c] += d_variance * 2.0 * sd * sd / sizes[c]
         for i in range(at_u, at_u + sizes[c]):
             d_effects[i] -= weights[i] * d_mean + effects[i] / (sd * sd)
-        grad[c] += _place_back(
-            sd, swept[c], information[part], scores[part], w[part], d_effects[part]
-        )
+        grad[c] += _place_back(sd, swept[c], scores[part], scales[part], w[part], d_effects[part])
         if swept[c]:
             _spread_back(d_effects[part], grad[at_x : at_x + n_free])
         else:

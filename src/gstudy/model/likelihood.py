@@ -18,7 +18,10 @@ from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache
 
 __all__ = ["FusedBinomial", "binomial_pass"]
 
-KERNEL_VERSION = 1
+MOST_FACTORS = 500
+"""Factors between 1 and 2 that a double can hold the product of, with room to spare."""
+
+KERNEL_VERSION = 2
 """Part of the key of the compiled code on disk: raise it with every change of the kernel."""
 
 
@@ -49,21 +52,30 @@ def binomial_pass(  # type: ignore[no-untyped-def]
     d_effects[:] = 0.0
     log_p = 0.0
     d_mu = 0.0
+    # Sums of log(1 + exp(-|eta|)) over cells with one number of trials are logs of products.
+    product, held, n_held = 1.0, 0, 0.0
     for i in range(n_cells):
         eta = mu
         for c in range(n_components):
             eta += effects[index[i, c]]
+        n = trials[i]
+        if n != n_held or held == MOST_FACTORS:
+            log_p -= n_held * np.log(product)
+            product, held, n_held = 1.0, 0, n
         tail = np.exp(-abs(eta))
+        rest = 1.0 / (1.0 + tail)
+        product *= 1.0 + tail
+        held += 1
         if eta >= 0.0:
-            log_p += successes[i] * eta - trials[i] * (eta + np.log1p(tail))
-            residual = successes[i] - trials[i] / (1.0 + tail)
+            log_p += (successes[i] - n) * eta
+            residual = successes[i] - n * rest
         else:
-            log_p += successes[i] * eta - trials[i] * np.log1p(tail)
-            residual = successes[i] - trials[i] * tail / (1.0 + tail)
+            log_p += successes[i] * eta
+            residual = successes[i] - n * (tail * rest)
         d_mu += residual
         for c in range(n_components):
             d_effects[index[i, c]] += residual
-    return log_p, d_mu
+    return log_p - n_held * np.log(product), d_mu
 
 
 class FusedBinomial(Op):

@@ -42,6 +42,13 @@ NO_EFFECTS = (
 )
 
 
+UNEVEN = (
+    "The trials are spread unevenly: the observed score weights a task, or other level, by its "
+    "trials, the pass rate over new levels weights all alike. The two may differ by more than "
+    "the interval."
+)
+
+
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Score(Shown):
     """Observed pass rate, naive interval and full interval, one row per system.
@@ -113,6 +120,7 @@ class Score(Shown):
                 "trials": summary["n_trials"],
                 "score": summary["rate"],
                 "naive interval": _spans(summary["naive_lower"], summary["naive_upper"]),
+                "new levels": summary["mean"],
                 "full interval": _spans(summary["lower"], summary["upper"]),
                 "ratio": summary["ratio"],
             }
@@ -124,11 +132,16 @@ class Score(Shown):
             level=level,
             notes=(
                 "naive: Wilson, as if every trial were independent of the others",
-                f"full: {self.estimand}",
+                f"new levels, full interval: {self.estimand}",
                 "ratio: how many times as wide as the naive interval the full one is",
                 *self.notes,
             ),
-            formats={"trials": "int", "score": "percent1", "ratio": "decimal1"},
+            formats={
+                "trials": "int",
+                "score": "percent1",
+                "new levels": "percent1",
+                "ratio": "decimal1",
+            },
         )
 
 
@@ -184,13 +197,14 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
         coords={"system": np.array(names, dtype=object)},
         name="score",
     )
+    uneven = UNEVEN if _uneven(fit) else None
     note = stamp(draws, fit.diagnostics)
     shared = SHARED_SDS if len(rates) > 1 else None
     return Score(
         draws=draws,
         observed=observed.loc[names],
         estimand=_estimand(fit),
-        notes=tuple(text for text in (note, shared, *unable) if text),
+        notes=tuple(text for text in (note, uneven, shared, *unable) if text),
     )
 
 
@@ -276,6 +290,27 @@ def _observed(fit: Fit, *, apart: bool = True) -> pd.DataFrame:
     ]
     name = measured if measured in cells.facets and apart else UNNAMED
     return pd.DataFrame(rows, index=pd.Index(list(groups), name=name, dtype=object))
+
+
+def _uneven(fit: Fit) -> bool:
+    """Whether levels of a facet differ in their number of trials within one system.
+
+    Then the pooled score and the pass rate over new levels are two quantities.
+    """
+    cells, measured = fit.design.cells, fit.study.object
+    own = [cells.facets.index(measured)] if measured in cells.facets else []
+    for facet in cells.facets:
+        inside = {facet, *fit.study.closure(facet)} & set(cells.facets)
+        columns = sorted({*own, *(cells.facets.index(f) for f in inside)})
+        _, level = np.unique(cells.codes[:, columns], axis=0, return_inverse=True)
+        totals = np.bincount(level.ravel(), weights=cells.trials)
+        system = np.zeros(len(totals), dtype=int)
+        if own:
+            system[level.ravel()] = cells.codes[:, own[0]]
+        means = np.bincount(system, weights=totals) / np.maximum(np.bincount(system), 1)
+        if (totals != means[system]).any():
+            return True
+    return False
 
 
 def _levels(fit: Fit, mask: npt.NDArray[np.bool_]) -> dict[str, int]:

@@ -253,11 +253,31 @@ def _heading(assessment: Assessment) -> str:
     if assessment.not_sampled:
         facets = ", ".join(f"{f} ({label!r})" for f, label in assessment.not_sampled.items())
         lines.append(f"One level only, so that the claim covers no other: {facets}.")
+    lines.append(_rerun_line(assessment.study))
     fixed: Mapping[str, object] = {**assessment.pinned, **assessment.study.controlled}
     if fixed:
         pairs = ", ".join(f"{name} = {value}" for name, value in fixed.items())
         lines.append(f"Pinned: {pairs}.")
     return "\n".join(line for text in lines for line in wrapped(text, _WIDTH, indent="  "))
+
+
+def _rerun_line(study: Study) -> str:
+    """What a re-run draws anew, and how to say so when only the nesting did."""
+    redrawn = study.redrawn_on_rerun()
+    drawn = [name for name in study.facet_names if name in redrawn]
+    kept = [
+        facet.name
+        for facet in study.facets
+        if facet.name not in redrawn and facet.role not in ("object", "controlled")
+    ]
+    line = f"A re-run draws anew: {', '.join(drawn) or 'only the chance of each trial'}"
+    line += f"; it keeps {', '.join(kept)}." if kept else "."
+    if study.rollout is not None or study.trials is not None or not drawn:
+        return line
+    if study.object in study.closure(drawn):
+        return line
+    # A task nested in its environment has the same structure as a rollout nested in its task.
+    return f'{line} If not so, declare rollout = "<facet>" or "none" above the facets.'
 
 
 def _model_line(assessment: Assessment) -> str:

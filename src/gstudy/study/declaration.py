@@ -76,7 +76,8 @@ class Study:
     data : str or Path, optional
         File of the trials.
     rollout : str, optional
-        Facet of which a re-run draws new levels; found from the nesting if left out.
+        Facet of which a re-run draws new levels, or "none" if it keeps them all (unless a facet
+        has that name); found from the nesting if left out.
     family : str
         "binary".
     standard_error : str, optional
@@ -152,7 +153,7 @@ class Study:
         _set(self, score=score, successes=successes, trials=trials, object=measured)
         _set(self, facets=declared, family=read_family(family, standard_error))
         check_columns(declared, {"score": score, "successes": successes, "trials": trials})
-        check_nesting(declared, self.counted)
+        check_nesting(declared, self.counted, measured)
         check_facets_today(declared)
         names = self.facet_names
         nesting = Nesting(names, self.rules, self.counted)
@@ -165,7 +166,7 @@ class Study:
         _set(self, controlled=read_pinned({} if controlled is None else controlled, names))
         _set(self, average=read_average(average, names), data=read_data_path(data))
         drawable = [name for name in names if name != measured]
-        _set(self, rollout=read_rollout(rollout, drawable))
+        _set(self, rollout=read_rollout(rollout, [*drawable, *({"none"} - set(names))]))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Study:
@@ -297,15 +298,17 @@ class Study:
     def redrawn_on_rerun(self) -> frozenset[str]:
         """The facets that a re-run of the same tasks draws anew.
 
-        The facet that `rollout` names and all that is nested in it. Without it the structure
-        decides, never a name: a counted facet; else the facets nested in the object, among
-        others; else the nested facets, not measurement error, in which no other such facet is
-        nested. Counts without a counted facet hold no rollouts that could be told apart.
+        The facet that `rollout` names and all that is nested in it; none when it is "none" and
+        no facet is called so. Without it the structure decides, never a name: a counted facet;
+        else the facets nested in the object, among others; else the nested facets, not
+        measurement error, in which no other such facet is nested. Counts without a counted
+        facet hold no rollouts that could be told apart.
 
         Returns
         -------
         frozenset of str
         """
+        # "none" lies in no closure, unless a facet has that name.
         drawn = {self.rollout} if self.rollout is not None else self._lowest()
         return frozenset(facet.name for facet in self.facets if self.closure(facet.name) & drawn)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -77,13 +77,7 @@ def settle(table: pd.DataFrame, study: Study, source: Source) -> Settled:
     _refuse_uncounted(table, incorrect, source)
     used = ~(failed | unscored) | incorrect
     if not used.any():
-        raise DataError(
-            explain(
-                f"no trial of {source.name} can be used",
-                given=f"{failed.sum():,} failed, {unscored.sum():,} never scored",
-                do="Look at on_failed_run, and at why nothing was scored.",
-            )
-        )
+        _refuse_nothing_left(failed, unscored, source)
     notes = [
         *_failed_notes(table, failed, policies, groups),
         *_unscored_notes(unscored, groups),
@@ -203,6 +197,20 @@ def _refuse_uncounted(table: pd.DataFrame, incorrect: Flags, source: Source) -> 
                 do='Fill it in, or write on_failed_run = "drop" in [model] of the study.',
             )
         )
+
+
+def _refuse_nothing_left(failed: Flags, unscored: Flags, source: Source) -> NoReturn:
+    """No trial is left: names the policies that dropped them."""
+    dropped = {"on_failed_run": failed, "on_missing_score": unscored}
+    policies = [policy for policy, rows in dropped.items() if rows.any()]
+    why = ", and at why nothing was scored" if unscored.any() else ""
+    raise DataError(
+        explain(
+            f"no trial of {source.name} can be used",
+            given=f"{failed.sum():,} failed, {unscored.sum():,} never scored",
+            do=f"Look at {' and '.join(policies)}{why}.",
+        )
+    )
 
 
 def _how_many(flags: Flags, groups: pd.Series) -> str:

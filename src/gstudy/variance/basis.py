@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
     from gstudy.fits.fitted import Fit
     from gstudy.fits.gates import Diagnostics
+    from gstudy.study.assessment import Assessment
     from gstudy.study.cells import Cells
     from gstudy.study.declaration import Study
     from gstudy.variance.components import VarianceComponents
 
-__all__ = ["Basis", "basis_of", "latent_of", "structure_of_study"]
+__all__ = ["Basis", "basis_of", "latent_of", "structure_of_design", "structure_of_study"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,11 +157,22 @@ def structure_of_study(
     )
 
 
-def _basis_of_fit(fit: Fit) -> Basis:
-    study, design = fit.study, fit.design
+def structure_of_design(study: Study, design: Assessment) -> Structure:
+    """The structure of what was collected, which a fit of it will have.
+
+    Parameters
+    ----------
+    study : Study
+    design : Assessment
+        What `check` found in the trials of that study.
+
+    Returns
+    -------
+    Structure
+    """
     sampled = design.sampled
     not_sampled = {f: label for f, label in design.not_sampled.items() if f not in sampled}
-    structure = Structure(
+    return Structure(
         order=study.facet_names,
         facets=sampled,
         nesting=tuple(study.rules),
@@ -179,6 +191,11 @@ def _basis_of_fit(fit: Fit) -> Basis:
         redrawn=study.redrawn_on_rerun(),
         counts_trials=study.trials is not None and study.counted is None,
     )
+
+
+def _basis_of_fit(fit: Fit) -> Basis:
+    study, design = fit.study, fit.design
+    structure = structure_of_design(study, design)
     return Basis(
         study=study,
         structure=structure,

@@ -24,7 +24,7 @@ _SHOWN = 3
 
 
 def findings(study: Study, splits: Splits) -> tuple[str, ...]:
-    """Disconnected designs, undeclared nesting, drift over rollout order.
+    """Disconnected designs, undeclared nesting, runs declared crossed, drift over rollout order.
 
     Parameters
     ----------
@@ -39,6 +39,7 @@ def findings(study: Study, splits: Splits) -> tuple[str, ...]:
     return (
         *_disconnected(study, splits),
         *_undeclared_nesting(study, splits),
+        *_crossed_runs(study, splits),
         *_drifts(study, splits),
     )
 
@@ -102,6 +103,46 @@ def _undeclared_nesting(study: Study, splits: Splits) -> Iterable[str]:
                 f"declared crossed. If {child} levels belong to {parent} levels, declare "
                 f"it: [facets.{child}] nested_in = {_toml_list(above)}."
             )
+
+
+def _crossed_runs(study: Study, splits: Splits) -> Iterable[str]:
+    """The crossed facet that looks like a number of the run within all the others.
+
+    Only in a study without any nested facet, and only the facet with the fewest levels: tasks
+    and versions are numbered too, but then something else tells the runs apart.
+    """
+    if study.rollout is not None or study.score is None or any(study.parents.values()):
+        return
+    told = [f.name for f in study.labelled if f.role != "error" and splits.is_sampled(f.name)]
+    own = [name for name in told if name != study.object]
+    run = min(own, key=lambda name: len(splits.records.labels[name]), default=None)
+    if run is None or len(own) < 2:
+        return
+    others = [name for name in told if name != run]
+    if _counts_up(splits.records.labels[run]) and _starts_over(run, others, splits):
+        yield (
+            f"{run} is declared crossed: its level {splits.records.labels[run][0]!r} is the same "
+            f"in every {' and '.join(others)}. If {run} only numbers the runs within each of "
+            f"them, declare it: [facets.{run}] nested_in = {_toml_list(others)}."
+        )
+
+
+def _counts_up(labels: Sequence[str]) -> bool:
+    """Whether labels are 0, 1, 2, ... or 1, 2, 3, ..."""
+    return any(list(labels) == [str(i + start) for i in range(len(labels))] for start in (0, 1))
+
+
+def _starts_over(facet: str, others: Sequence[str], splits: Splits) -> bool:
+    """Whether the levels of a facet count up from the first in each combination of others."""
+    within = splits.of(others)
+    pairs = splits.of({*others, facet})
+    rows = pairs.first_rows()
+    group = within.index[rows]
+    code = splits.records.codes[rows, splits.records.facets.index(facet)]
+    highest = np.zeros(within.n_levels, dtype=np.int64)
+    np.maximum.at(highest, group, code)
+    sizes = np.bincount(group, minlength=within.n_levels)
+    return bool(np.all(sizes == highest + 1) and np.median(sizes) > 1)
 
 
 def _drifts(study: Study, splits: Splits) -> Iterable[str]:

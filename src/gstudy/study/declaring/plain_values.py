@@ -203,7 +203,7 @@ def read_data_path(value: object) -> Path | None:
 
 
 def read_rollout(value: object, facets: Sequence[str]) -> str | None:
-    """The facet of which a re-run draws new levels, one of `facets`.
+    """The facet of which a re-run draws new levels, one of `facets`; "none" may stand there.
 
     Raises
     ------

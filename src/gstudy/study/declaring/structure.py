@@ -61,7 +61,7 @@ def with_object(facets: object, name: object) -> tuple[tuple[Facet, ...], str | 
     return declared, objects[0] if objects else None
 
 
-def check_nesting(facets: Sequence[Facet], counted: str | None) -> None:
+def check_nesting(facets: Sequence[Facet], counted: str | None, measured: str | None) -> None:
     """Every parent is a facet, none is its own ancestor, and none is merely counted.
 
     Raises
@@ -80,8 +80,7 @@ def check_nesting(facets: Sequence[Facet], counted: str | None) -> None:
                         f"{key} names an unknown facet",
                         given=parent,
                         allowed=[name for name in names if name != facet.name],
-                        do=did_you_mean(parent, names)
-                        or f"Declare [facets.{parent}], or take it out.",
+                        do=_unknown_parent(parent, names, measured),
                     )
                 )
             if parent == counted:
@@ -102,6 +101,18 @@ def check_nesting(facets: Sequence[Facet], counted: str | None) -> None:
                     do="A level cannot lie inside itself: take one nested_in out.",
                 )
             )
+
+
+def _unknown_parent(parent: str, names: Sequence[str], measured: str | None) -> str:
+    """What to do about a parent that is no facet: often the object, left undeclared."""
+    if near := did_you_mean(parent, names):
+        return near
+    if measured is None:
+        return (
+            f'Write object = "{parent}" at the top of the study if that is what is measured. '
+            f"Declare [facets.{parent}] if it is another facet, or take it out."
+        )
+    return f"Declare [facets.{parent}], or take it out. The object here is {measured!r}."
 
 
 def check_columns(facets: Sequence[Facet], columns: Mapping[str, str | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 from gstudy.errors import DataError, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gstudy.study.declaration import Study
     from gstudy.study.reading.labels import Labels
@@ -68,14 +69,22 @@ def _advice(study: Study) -> str:
             "ones, or declare the facet that tells them apart."
         )
     name = "repeat" if "rollout" in study.facet_names else "rollout"
-    return (
-        "If they are repeated runs, declare the facet that tells them apart, such as "
-        f'[facets.{name}] role = "legitimate", nested_in = {_parents(study)}; if a retry or a '
-        "second export left them behind, drop the repeats."
+    parents = [facet.name for facet in study.labelled if facet.role != "error"]
+    key = [facet.source_column for facet in study.labelled]
+    return "\n".join(
+        [
+            "If a retry or a second export left them behind, drop the repeats.",
+            "If they are repeated runs, declare the facet that tells them apart:",
+            f"    [facets.{name}]",
+            '    role = "legitimate"',
+            f"    nested_in = {_listed(parents)}",
+            "If no column tells them apart, number them first, such as in pandas",
+            f'    df["{name}"] = df.groupby({_listed(key)}).cumcount()',
+            "or add them up to one row of counts, and declare successes and trials, not score.",
+        ]
     )
 
 
-def _parents(study: Study) -> str:
-    """The facets that a facet of repeated runs would be nested in."""
-    names = [facet.name for facet in study.labelled if facet.role != "error"]
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+def _listed(names: Sequence[str]) -> str:
+    """Names as a list that reads the same in TOML and in Python."""
+    return json.dumps(list(names), ensure_ascii=False)
