@@ -41,10 +41,10 @@ def digest(fit: gs.Fit) -> str:
 
 def test_the_tree_has_arviz_groups_and_labels() -> None:
     found = crossed()
-    fit = gs.fit(found.study, found, draws=500, tune=500, **QUICK)
+    fit = gs.fit(found.study, found, draws=1500, tune=1000, **QUICK)
     group = fit.posterior["posterior"].to_dataset()
     assert group["mu"].dims == ("chain", "draw")
-    assert group["mu"].shape == (4, 500)
+    assert group["mu"].shape == (4, 1500)
     assert group["u(system)"].dims == ("chain", "draw", "system")
     assert list(group["system"].values) == ["0", "1", "2", "3"]
     assert list(group["system:task"].values[:2]) == ["0:0", "0:1"]
@@ -65,7 +65,7 @@ def test_arviz_reads_the_tree() -> None:
     import arviz as az
 
     found = counts([1, 3, 4, 0, 2], [4] * 5)
-    fit = gs.fit(found.study, found, draws=500, tune=500, **QUICK)
+    fit = gs.fit(found.study, found, draws=1500, tune=1000, **QUICK)
     table = az.summary(fit.posterior, var_names=["mu", "sd(task)"], ci_prob=0.95, ci_kind="eti")
     assert list(table.index) == ["mu", "sd(task)"]
     assert float(table.loc["mu", "mean"]) == pytest.approx(fit.mu.mean(), abs=0.01)
@@ -122,12 +122,13 @@ def test_both_samplers_have_one_posterior() -> None:
     assert max(differ(*(fit.mu for fit in fits))) < LIMIT
 
 
+@pytest.mark.filterwarnings("ignore::gstudy.errors.ConvergenceWarning")
 def test_a_seed_is_drawn_and_recorded() -> None:
     found = counts([1, 3, 4, 0, 2], [4] * 5)
     rest = {k: v for k, v in QUICK.items() if k != "seed"}
-    fit = gs.fit(found.study, found, draws=500, tune=500, **rest)
+    fit = gs.fit(found.study, found, draws=1500, tune=1000, **rest)
     again = gs.fit(
-        found.study, found, draws=500, tune=500, **{**QUICK, "seed": fit.settings["seed"]}
+        found.study, found, draws=1500, tune=1000, **{**QUICK, "seed": fit.settings["seed"]}
     )
     assert digest(fit) == digest(again)
 
@@ -137,8 +138,8 @@ def test_large_components_keep_mean_and_sd_of_their_effects(
 ) -> None:
     monkeypatch.setattr(sampling, "LARGEST_STORED", 10)
     found = crossed()
-    few = gs.fit(found.study, found, draws=500, tune=500, **QUICK)
-    every = gs.fit(found.study, found, draws=500, tune=500, store_effects=True, **QUICK)
+    few = gs.fit(found.study, found, draws=1500, tune=1000, **QUICK)
+    every = gs.fit(found.study, found, draws=1500, tune=1000, store_effects=True, **QUICK)
     group = few.posterior["posterior"].to_dataset()
     assert "u(system:task)" not in group
     effects = every.effects("system:task")
@@ -188,7 +189,7 @@ def test_wrong_settings(setting: str, value: object, message: str) -> None:
 def test_left_out_components_are_warned_of_where_fit_was_called() -> None:
     study, trials = gs.example("airline")
     with pytest.warns(gs.EstimabilityWarning, match="task:rollout, inside residual") as caught:
-        gs.fit(study, trials, draws=300, tune=500, **QUICK)
+        gs.fit(study, trials, draws=1000, tune=1000, **QUICK)
     assert caught[0].filename == __file__
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from models import counts, crossed, kept, nested
 
-from gstudy.model.direct import compile_direct, direct_posterior
+from gstudy.model.compiled import compile_direct
+from gstudy.model.direct import direct_posterior
 from gstudy.model.parameterisation import LOCATION, parameterise
 from gstudy.model.sweep import recover, redraw_shifts, shifting_pairs
 

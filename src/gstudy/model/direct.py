@@ -7,7 +7,6 @@ density: value and gradient agree with the PyMC model to rounding.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numba
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from gstudy.model.likelihood import binomial_pass
 from gstudy.model.parameterisation import LOCATION, Parameterisation
 
-__all__ = ["DirectPosterior", "compile_direct", "direct_posterior"]
+__all__ = ["DirectPosterior", "direct_posterior", "log_posterior"]
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -255,23 +254,3 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
         p.log_coefficients,
     )
     return DirectPosterior(p, arguments)
-
-
-def compile_direct(posterior: DirectPosterior) -> Any:
-    """A nutpie model whose draws are the unconstrained vectors."""
-    from nutpie.compiled_pyfunc import from_pyfunc
-
-    def make_log_posterior() -> Any:
-        return partial(_value_and_gradient, arguments=posterior.arguments)
-
-    def make_expand(seed_1: int, seed_2: int, chain: int) -> Any:
-        return lambda x: {"x": np.array(x)}
-
-    n = posterior.n_free
-    return from_pyfunc(n, make_log_posterior, make_expand, [np.dtype("float64")], [(n,)], ["x"])
-
-
-def _value_and_gradient(
-    x: NDArray[np.float64], arguments: tuple[Any, ...]
-) -> tuple[float, NDArray[np.float64]]:
-    return log_posterior(x, *arguments)  # type: ignore[no-any-return]

@@ -206,7 +206,8 @@ def _sample_direct(
 ) -> tuple[Mapping[str, Floats], xr.Dataset]:
     import nutpie
 
-    from gstudy.model.direct import compile_direct, direct_posterior
+    from gstudy.model.compiled import compile_direct
+    from gstudy.model.direct import direct_posterior
 
     posterior = direct_posterior(p)
     running = nutpie.sample(
