@@ -187,7 +187,7 @@ def test_the_printed_table_fits_a_terminal(fit: Fit) -> None:
     lines = str(score(fit)).splitlines()
     assert max(map(len, lines)) <= 80
     assert "naive: Wilson, as if every trial were independent of the others" in lines
-    assert "full: pass rate over new tasks and new rollouts" in lines
+    assert "new levels, full interval: pass rate over new tasks and new rollouts" in lines
 
 
 def test_html_escapes_labels() -> None:
