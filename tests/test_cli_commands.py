@@ -64,7 +64,7 @@ def console(*arguments: object, **options: object) -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "80"},
-        **options,  # type: ignore[call-overload]
+        **options,
     )
 
 

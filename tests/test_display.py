@@ -31,7 +31,7 @@ def budget(**kwargs: object) -> Table:
     )
     formats = {"share": "percent1", "half": "points1", "mean": "number3", "levels": "int"}
     defaults: dict[str, object] = {"scale": "score", "level": 0.95, "formats": formats}
-    return Table(frame, "Budget", **(defaults | kwargs))  # type: ignore[arg-type]
+    return Table(frame, "Budget", **(defaults | kwargs))
 
 
 def test_text_is_the_table_as_a_reader_expects_it() -> None:

@@ -411,4 +411,4 @@ def test_a_device_is_not_replaced() -> None:
 def test_what_is_no_path_names_no_run(fit: Fit, path: object) -> None:
     for call in (fit.save, gs.load):
         with pytest.raises(RunFileError, match="a run file is named by its path"):
-            call(path)  # type: ignore[operator]
+            call(path)

@@ -219,9 +219,9 @@ def test_a_level_is_a_proportion(fit: Fit, level: float) -> None:
 def test_a_score_is_of_a_fit(fit: Fit) -> None:
     components = gs.variance_components(fit)
     with pytest.raises(QuantityError, match=r"a score is of a fit.*VarianceComponents"):
-        score(components)  # type: ignore[arg-type]
+        score(components)
 
 
 def test_a_system_that_is_no_text_is_unknown(fit: Fit) -> None:
     with pytest.raises(QuantityError, match="no system is named 1"):
-        score(fit, system=1)  # type: ignore[arg-type]
+        score(fit, system=1)

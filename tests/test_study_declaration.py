@@ -145,9 +145,9 @@ def test_rollout_none_means_that_a_rerun_keeps_every_facet() -> None:
 def test_study_cannot_be_changed(file: Path) -> None:
     read = gs.Study.from_toml(file)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        read.score = "other"  # type: ignore[misc]
+        read.score = "other"
     with pytest.raises(TypeError, match="does not support item assignment"):
-        read.priors["mu"] = Prior("Normal", {"mu": 0, "sigma": 1})  # type: ignore[index]
+        read.priors["mu"] = Prior("Normal", {"mu": 0, "sigma": 1})
 
 
 def test_object_alone_is_the_first_facet() -> None:
@@ -352,7 +352,7 @@ def test_wrong_tables_are_refused(tables: dict[str, Any], message: str) -> None:
 
 def test_no_tables_are_refused() -> None:
     with pytest.raises(DeclarationError, match=r"the declaration is not a table\. Given: 'study'"):
-        gs.Study.from_dict("study")  # type: ignore[arg-type]
+        gs.Study.from_dict("study")
 
 
 # ---------------------------------------------------------------- facets that are wrong
@@ -461,9 +461,9 @@ def test_wrong_structure_is_refused(
 
 def test_what_is_no_facet_is_refused() -> None:
     with pytest.raises(DeclarationError, match=r"no facet\. Given: 'task'.*a list of gstudy.Facet"):
-        gs.Study(score="ok", facets=["task"])  # type: ignore[list-item]
+        gs.Study(score="ok", facets=["task"])
     with pytest.raises(DeclarationError, match="holds something that is no facet"):
-        gs.Study(score="ok", facets=TASK)  # type: ignore[arg-type]
+        gs.Study(score="ok", facets=TASK)
     with pytest.raises(DeclarationError, match="the study has no facets"):
         gs.Study(score="ok")
 

@@ -8,7 +8,7 @@ from designs import checked, grid, study_of, within
 from gstudy.study.checking.layout import CROSSED, NESTED, PARTLY_CROSSED, UNDECLARED, Pairing
 
 
-def pairing(found, facet: str, other: str) -> Pairing:  # type: ignore[no-untyped-def]
+def pairing(found, facet: str, other: str) -> Pairing:
     [hit] = [p for p in found.layout.pairings if p.facet == facet and p.others[0] == other]
     return hit
 

@@ -26,7 +26,7 @@ def scores(values: Any, *, has_rollouts: bool = True, ignore: Any = False) -> li
 def counts(k: Any, n: Any, ignore: Any = False) -> tuple[list[int], list[int], list[bool]]:
     passed, total = pd.Series(k, name="k", dtype=object), pd.Series(n, name="n", dtype=object)
     read = read_counts(passed, total, FILE, ignore=np.broadcast_to(ignore, len(passed)))
-    return tuple(array.tolist() for array in read)  # type: ignore[return-value]
+    return tuple(array.tolist() for array in read)
 
 
 ONE_ZERO_NONE = [

@@ -143,4 +143,4 @@ def test_components_are_a_mapping(components: Any) -> None:
 def test_effects_are_a_mapping() -> None:
     study = gs.Study(score="s", object="m", facets=[gs.Facet("task", role="legitimate")])
     with pytest.raises(QuantityError, match="effects is no mapping"):
-        gs.assume(study, {"task": 1.0}, mu=0.0, scale="logit", effects=["A"])  # type: ignore[arg-type]
+        gs.assume(study, {"task": 1.0}, mu=0.0, scale="logit", effects=["A"])

@@ -219,7 +219,7 @@ def test_unknown_systems_and_scales_are_refused_with_the_nearest() -> None:
     with pytest.raises(QuantityError, match=r"Allowed: score, logit. Did you mean 'logit'"):
         gs.variance_components(fit, scale="logits")
     with pytest.raises(QuantityError, match="a fit or variance components are needed"):
-        gs.variance_components(3)  # type: ignore[arg-type]
+        gs.variance_components(3)
 
 
 def test_an_object_merged_with_a_facet_is_known_and_leaves_no_variance() -> None:
@@ -295,7 +295,7 @@ def test_summary_names_scale_estimand_and_interval() -> None:
     with pytest.raises(QuantityError, match="level is not a proportion"):
         vc.summary(level=95)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        vc.scale = "logit"  # type: ignore[misc]
+        vc.scale = "logit"
 
 
 def test_tables_name_their_scale_and_fit_eighty_columns() -> None:

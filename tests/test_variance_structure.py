@@ -17,7 +17,7 @@ from gstudy.variance.structure import Structure
 
 
 def roles(source: object) -> dict[str, str]:
-    frame = gs.variance_components(source, scale="score", system="new").summary()  # type: ignore[arg-type]
+    frame = gs.variance_components(source, scale="score", system="new").summary()
     return dict(frame["role"])
 
 

@@ -227,7 +227,7 @@ def test_designs_that_cannot_be_are_refused(design: dict[str, Any], message: str
 def test_a_design_is_a_mapping_and_assumed_components_need_one() -> None:
     source = logit_source({"task": 1.0}, 0.0, facets=["task"])
     with pytest.raises(QuantityError, match="a design is a mapping of facets to numbers of levels"):
-        gs.variance_budget(source, [("task", 3)])  # type: ignore[arg-type]
+        gs.variance_budget(source, [("task", 3)])
     with pytest.raises(QuantityError, match=r"no design as collected.*each of task"):
         gs.variance_budget(source)
     assert one(gs.variance_budget(source, {"task": np.int64(5)}).variance) > 0

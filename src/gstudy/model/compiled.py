@@ -38,7 +38,7 @@ _GRADIENT_NOT_FINITE, _VALUE_NOT_FINITE = 3, 4
 
 
 @numba.cfunc(_LOG_POSTERIOR, cache=True, error_model="numpy")
-def _log_posterior_c(n_free, x_, gradient_, value_, buffer):  # type: ignore[no-untyped-def]
+def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     # pragma: no cover - compiled
     n = np.int64(n_free)
     length = carray(buffer, (1,), np.int64)[0]
@@ -73,7 +73,7 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):  # type: ignore[no-
 
 
 @numba.cfunc(_EXPAND, cache=True)
-def _expand_c(n_free, n_expanded, x_, out_, buffer):  # type: ignore[no-untyped-def]
+def _expand_c(n_free, n_expanded, x_, out_, buffer):
     # pragma: no cover - compiled
     n = np.int64(n_free)
     x, out = carray(x_, (n,)), carray(out_, (n,))

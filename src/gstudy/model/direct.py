@@ -25,7 +25,7 @@ LARGE_PRODUCT = 1e100
 
 
 @numba.njit(nogil=True, cache=True)
-def _spread(free, full):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _spread(free, full):  # pragma: no cover - compiled
     """K - 1 free coordinates to K that sum to zero, isometrically (PyMC's ZeroSumTransform)."""
     n = full.shape[0]
     total = 0.0
@@ -39,7 +39,7 @@ def _spread(free, full):  # type: ignore[no-untyped-def]  # pragma: no cover - c
 
 
 @numba.njit(nogil=True, cache=True)
-def _spread_back(d_full, d_free):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _spread_back(d_full, d_free):  # pragma: no cover - compiled
     """Transpose of `_spread`: gradient in the full vector to gradient in the free one."""
     n = d_full.shape[0]
     root = np.sqrt(n)
@@ -52,7 +52,7 @@ def _spread_back(d_full, d_free):  # type: ignore[no-untyped-def]  # pragma: no 
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _place(sd, swept, w, information, scores, scales, effects):  # type: ignore[no-untyped-def]
+def _place(sd, swept, w, information, scores, scales, effects):
     # pragma: no cover - compiled
     """Coordinates w of one component to scales and effects (in place); the log Jacobian."""
     variance = sd * sd
@@ -82,7 +82,7 @@ def _place(sd, swept, w, information, scores, scales, effects):  # type: ignore[
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _place_back(sd, swept, scores, scales, w, d_effects):  # type: ignore[no-untyped-def]
+def _place_back(sd, swept, scores, scales, w, d_effects):
     # pragma: no cover - compiled
     """Gradient in the effects to gradient in w (in place); returned: derivative of the
     log-posterior in log sd, through the effects and through the log Jacobian."""
@@ -110,7 +110,7 @@ def _place_back(sd, swept, scores, scales, w, d_effects):  # type: ignore[no-unt
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def log_posterior(  # type: ignore[no-untyped-def]
+def log_posterior(
     x,
     sizes,
     swept,

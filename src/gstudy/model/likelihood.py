@@ -26,9 +26,7 @@ KERNEL_VERSION = 2
 
 
 @numba.njit(nogil=True, cache=True)
-def binomial_pass(  # type: ignore[no-untyped-def]
-    mu, effects, index, successes, trials, d_effects
-):  # pragma: no cover - compiled
+def binomial_pass(mu, effects, index, successes, trials, d_effects):  # pragma: no cover - compiled
     """Log-likelihood (without binomial coefficients) and its gradient, in one pass.
 
     Parameters
@@ -114,7 +112,7 @@ class FusedBinomial(Op):
 @register_funcify_default_op_cache_key(FusedBinomial)
 def _funcify_fused_binomial(op: FusedBinomial, node: Apply[Any], **kwargs: Any) -> tuple[Any, int]:
     @numba.njit(nogil=True)
-    def fused_binomial(mu, effects, index, successes, trials):  # type: ignore[no-untyped-def]
+    def fused_binomial(mu, effects, index, successes, trials):
         d_effects = np.empty_like(effects)
         log_p, d_mu = binomial_pass(mu.item(), effects, index, successes, trials, d_effects)
         return np.asarray(log_p), np.asarray(d_mu), d_effects

@@ -20,7 +20,7 @@ def _given_trials(sigma: Any, information: Floats) -> Any:
     return sigma**2 / (1.0 + sigma**2 * information)
 
 
-class Standardised(Transform):  # type: ignore[misc]
+class Standardised(Transform):
     """``effect = a w + a^2 score`` for independent normal effects (see `Parameterisation`)."""
 
     name = "standardised"
@@ -42,7 +42,7 @@ class Standardised(Transform):  # type: ignore[misc]
         return 0.5 * pt.log(_given_trials(inputs[-1], self.information)) + pt.zeros_like(value)
 
 
-class SweptStandardised(Transform):  # type: ignore[misc]
+class SweptStandardised(Transform):
     """The same for effects that sum to zero: K - 1 coordinates, and the mean is taken off.
 
     With Q an orthonormal basis of the vectors that sum to zero, the Jacobian is
