@@ -149,3 +149,18 @@ def test_separated_to_a_third_of_the_error(name: str) -> None:
 @pytest.mark.reference
 def test_two_crossed_facets_to_a_third_of_the_error() -> None:
     compare(CROSSED, sampled(crossed(), MUCH_ESS))
+
+
+def test_three_iccs_of_airline_are_told_apart() -> None:
+    """The ANOVA value lies in the score-scale interval; the logit-scale ICC is another number."""
+    study, trials = gs.example("airline")
+    with pytest.warns(gs.EstimabilityWarning):
+        result = fit(study, trials, seed=1, sampler="direct", progress=False)
+    anova = gs.anova_icc(trials, facet="task").value
+    assert anova == pytest.approx(0.404584368959, abs=1e-12)
+    score, logit = gs.icc(result, "task"), gs.icc(result, "task", scale="logit")
+    (row,) = score.summary(0.95).to_dict("records")
+    assert row["lower"] < anova < row["upper"]
+    assert logit.draws.mean() > score.draws.mean() + 0.1
+    assert "score scale" in str(score)
+    assert "logit scale" in str(logit)
