@@ -365,6 +365,7 @@ def test_budget_as_json_is_json_alone(command, folder: Path) -> None:
     assert list(found["tables"]) == [
         "score",
         "budget",
+        "half_width",
         "rerun_noise",
         "components",
         "not_covered",
@@ -373,7 +374,14 @@ def test_budget_as_json_is_json_alone(command, folder: Path) -> None:
     budget = found["tables"]["budget"]
     assert (budget["scale"], budget["level"]) == ("score", 0.95)
     rows = pd.DataFrame(budget["rows"], columns=budget["columns"]).set_index("component")
-    expected = gs.variance_budget(gs.load(folder / "panel.nc")).summary()
+    measured = gs.variance_budget(gs.load(folder / "panel.nc"))
+    expected = measured.summary()
+    width = found["tables"]["half_width"]
+    (row,) = width["rows"]
+    told = dict(zip(width["columns"], row, strict=True))
+    assert told["estimand"] == measured.estimand
+    assert told["mean"] == pytest.approx(float(measured.half_width().mean()))
+    assert told["lower"] < told["mean"] < told["upper"]
     assert list(rows.index) == list(expected.index)
     np.testing.assert_array_equal(rows["share"], expected["share"])
     assert len(found["tables"]["score"]["rows"]) == 6

@@ -85,7 +85,7 @@ class FirstScreen:
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
     def tables(self) -> dict[str, Table]:
-        """The same as tables: `score`, `budget`, `rerun_noise`, `components`, `gates`."""
+        """The same as tables: `score`, `budget`, `half_width`, `rerun_noise`, `components`..."""
         stamped = {"not_converged": _stamp_table(self.failure)} if self.failure else {}
         found = self.score
         scored = (
@@ -97,6 +97,7 @@ class FirstScreen:
             **stamped,
             **scored,
             "budget": _full_table(self.budget.summary(LEVEL), self.budget.table(LEVEL)),
+            "half_width": _half_width_table(self.budget),
             "rerun_noise": _full_table(self.rerun.summary(LEVEL), self.rerun.table(LEVEL)),
             "components": _full_table(self.components.summary(LEVEL), self.components.table(LEVEL)),
             "not_covered": _coverage_table(self.fit),
@@ -263,6 +264,22 @@ def _budget_lines(budget: VarianceBudget) -> list[str]:
         text = f"{len(rest)} smaller source{'s' if len(rest) > 1 else ''}"
         lines.append(_line(text, percent(rest["share"].sum())))
     return [*lines, *_told(budget.notes), *_residual_lines(shown, budget)]
+
+
+def _half_width_table(budget: VarianceBudget) -> Table:
+    """Half-width of the 95% interval of the budget's score, and whose score under which design."""
+    import pandas as pd
+
+    width = budget.half_width(0.95).to_numpy()
+    low, high = _tails(width)
+    row = {"estimand": budget.estimand, "mean": float(width.mean()), "lower": low, "upper": high}
+    return Table(
+        pd.DataFrame([row]),
+        "Half-width of a 95% interval of the score",
+        scale="score",
+        level=LEVEL,
+        formats=dict.fromkeys(("mean", "lower", "upper"), "points1"),
+    )
 
 
 def _residual_lines(shown: pd.DataFrame, budget: VarianceBudget) -> list[str]:
