@@ -113,8 +113,12 @@ def _report(problem: Problem, attempts: Sequence[Attempt], say: Callable[[str], 
         for run in attempts
         if run.workload == problem.name and run.ess < METHODS[run.method].least_ess
     ]
-    over = ratios(attempts, problem.name, REFERENCES[0])
-    return [*disagreements, *short, *missed_limits(problem, over, REFERENCES[0])]
+    missed = [
+        text
+        for reference in REFERENCES
+        for text in missed_limits(problem, ratios(attempts, problem.name, reference), reference)
+    ]
+    return [*disagreements, *short, *missed]
 
 
 def table(problem: Problem, attempts: Sequence[Attempt]) -> Table:
