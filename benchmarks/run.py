@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["REFERENCES", "results", "run", "table"]
 
 REFERENCES = ("bambi-0.8", "bambi-0.95")
-"""The first is the faster, as its users run it: the limits are set against it. The second has the
-same sampler settings as ours."""
+"""The first is as its users run it, the second has the same sampler settings as ours: the limits
+hold against both."""
 
 PACKAGES = ("gstudy", "bambi", "pymc", "nutpie", "numba", "numpy")
 
