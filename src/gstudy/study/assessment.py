@@ -60,6 +60,8 @@ class Assessment:
         Usable trials.
     source : str
         Where the trials came from.
+    fixed : tuple of Component
+        Fixed effects of controlled facets with several levels, one per facet.
     """
 
     study: Study
@@ -74,6 +76,7 @@ class Assessment:
     counts: pd.DataFrame
     n_trials: int
     source: str
+    fixed: tuple[Component, ...] = ()
 
     @property
     def facet_levels(self) -> dict[str, float]:

@@ -18,7 +18,29 @@ if TYPE_CHECKING:
     from gstudy.study.declaration import Study
     from gstudy.study.records import Records
 
-__all__ = ["Cells", "joined_labels", "make_cells"]
+__all__ = ["Cells", "Graded", "joined_labels", "make_cells"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graded:
+    """What the model knows of graded scores in each cell: with `trials`, all of the likelihood.
+
+    Parameters
+    ----------
+    mean : float64 array (n_cells,)
+        Mean score; with known errors weighted by 1 / error^2.
+    squares : float64 array (n_cells,)
+        Sum of squared deviations from `mean` within the cell, weighted likewise.
+    precision : float64 array (n_cells,), or None
+        Sum of 1 / error^2 where the errors are known, else None: one residual sd is estimated.
+    log_errors : float
+        Sum over all trials of the log of the known errors; 0 without.
+    """
+
+    mean: npt.NDArray[np.float64]
+    squares: npt.NDArray[np.float64]
+    precision: npt.NDArray[np.float64] | None = None
+    log_errors: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,12 +55,17 @@ class Cells:
         Own labels of each facet; a code is a place in it.
     codes : int32 array (n_cells, n_facets)
         One row per distinct combination of levels, sorted, parents before children.
-    successes, trials : int64 array (n_cells,)
+    successes : int64 array (n_cells,)
+        Passes; of graded scores (float64) the sum of the scores.
+    trials : int64 array (n_cells,)
     components : tuple of Component
+        Those of the assessment, then its fixed effects.
     index : tuple of int32 array (n_cells,)
         Per component the level of each cell, 0 to K - 1.
     levels : tuple of int32 array (K, n_facets_of_the_component)
         Per component the codes of each level, facets in declared order.
+    graded : Graded or None
+        Of graded scores.
     """
 
     facets: tuple[str, ...]
@@ -49,6 +76,7 @@ class Cells:
     components: tuple[Component, ...]
     index: tuple[Codes, ...]
     levels: tuple[Codes, ...]
+    graded: Graded | None = None
 
     def level_labels(self, component: int) -> list[str]:
         """One text per level of a component.

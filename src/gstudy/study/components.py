@@ -57,6 +57,14 @@ class Component:
         Prior of its standard deviation, on the logit scale.
     prior_only : bool
         Kept although the data do not inform it: its posterior is its prior.
+    varies : str or None
+        Object facet each level of which has its own sd of this component. `facets` are then those
+        of the declared set: of a facet that is crossed with the object (tasks), each level has one
+        effect per level of the object, correlated between them; of one that is nested in it
+        (rollouts), each level belongs to one.
+    fixed : bool
+        Fixed effects of a controlled facet: `prior` is of the effects themselves, which sum to
+        zero, and there is no sd to estimate.
     """
 
     name: str
@@ -67,6 +75,8 @@ class Component:
     verdict: str
     prior: Prior
     prior_only: bool
+    varies: str | None = None
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
