@@ -12,7 +12,7 @@ import pytest
 from models import counts, crossed
 
 import gstudy as gs
-from gstudy.model import sampling
+from gstudy.model import recovered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +136,7 @@ def test_a_seed_is_drawn_and_recorded() -> None:
 def test_large_components_keep_mean_and_sd_of_their_effects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sampling, "LARGEST_STORED", 10)
+    monkeypatch.setattr(recovered, "LARGEST_STORED", 10)
     found = crossed()
     few = gs.fit(found.study, found, draws=1500, tune=1000, **QUICK)
     every = gs.fit(found.study, found, draws=1500, tune=1000, store_effects=True, **QUICK)
@@ -158,6 +158,18 @@ def test_a_failed_gate_is_refitted_once_and_recorded() -> None:
     assert fit.settings["target_accept"] == 0.99
     (note,) = fit.diagnostics.refits
     assert note.startswith("refitted at target_accept 0.99 because: ")
+
+
+def test_chains_that_are_too_short_are_refitted_longer_and_keep_their_size() -> None:
+    """Two judges on 12 tasks: the sds move slowly, nothing diverges."""
+    cells = crossed()
+    fit = gs.fit(cells.study, cells, draws=220, tune=1000, **QUICK)
+    (note,) = fit.diagnostics.refits
+    assert note.startswith("refitted 4 times as long because: ")
+    assert "ESS" in note
+    assert fit.settings["keep_every"] == 4
+    assert fit.mu.shape == (4, 220)
+    assert fit.posterior["sample_stats"].sizes["draw"] == 220
 
 
 def test_a_run_too_short_to_pass_is_not_refitted() -> None:

@@ -373,6 +373,12 @@ FACETS: list[tuple[dict[str, Any], str]] = [
         r"begins with 'sd\(', as a fit's.*\[facets\.sd_task\] column",
     ),
     ({"name": "u(a"}, r"facet name 'u\(a' begins with 'u\('"),
+    ({"name": "fixed(a"}, r"facet name 'fixed\(a' begins with 'fixed\('"),
+    ({"name": "corr(a)"}, r"begins with 'corr\('"),
+    ({"name": "by(a)"}, r"begins with 'by\('"),
+    ({"name": "by_2(a)"}, r"begins with 'by_2\('"),
+    ({"name": "graded(mean)"}, r"begins with 'graded\('"),
+    ({"name": "standard_error"}, "facet name 'standard_error' is taken"),
     ({"role": "legitmate"}, r"facets\.task\.role is not a role.*Did you mean 'legitimate'\?"),
     ({"role": 1}, r"facets\.task\.role is not a role\. Given: 1"),
     ({"role": None}, r"facets\.task has no role"),
@@ -544,8 +550,14 @@ COMPONENTS: list[tuple[dict[str, Any], str]] = [
         {"priors": {"sd(system:task)": {}}, "interactions": "none"},
         "names 'system:task', which is no component of this study",
     ),
-    ({"priors": {"sd(residual)": {}}}, r'priors\."sd\(residual\)" is not there yet'),
-    ({"priors": {"fixed(task)": {}}}, r'priors\."fixed\(task\)" is not there yet'),
+    (
+        {"priors": {"sd(residual)": {}}},
+        r'priors\."sd\(residual\)": there is no residual sd.*follows from its rate',
+    ),
+    (
+        {"priors": {"fixed(task)": {}}},
+        r'priors\."fixed\(task\)" names no controlled facet.*has the key "sd\(task\)"',
+    ),
     (
         {
             "priors": {
@@ -555,7 +567,8 @@ COMPONENTS: list[tuple[dict[str, Any], str]] = [
         },
         r"priors give sd\(system:task:run\) twice",
     ),
-    ({"priors": {"sd(task)": {"dist": "Gamma"}}}, r'priors\."sd\(task\)" cannot have this dist'),
+    ({"priors": {"sd(task)": {"dist": "Gamma"}}}, r'priors\."sd\(task\)": Gamma needs \'alpha\''),
+    ({"priors": {"sd(task)": {"dist": "Normal"}}}, r'priors\."sd\(task\)" cannot have this dist'),
 ]
 
 
@@ -576,16 +589,39 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"score": None, "trials": "n"}, "the study names no successes"),
     ({"score": None, "successes": "k"}, "the study names no trials"),
     ({"score": None, "successes": "k", "trials": "k"}, "successes and trials are one column"),
-    ({"family": "gaussian"}, 'family = "gaussian" is not there yet.*threshold graded ones'),
-    ({"family": "poisson"}, "unknown family. Given: 'poisson'. Allowed: \"binary\""),
-    ({"standard_error": "se"}, "standard_error is not there yet. Given: 'se'"),
+    ({"family": "gausian"}, r"unknown family\. Given: 'gausian'.*Did you mean 'gaussian'\?"),
+    ({"family": "poisson"}, "unknown family. Given: 'poisson'. Allowed: binary, gaussian"),
+    ({"family": ["binary"]}, "unknown family"),
     (
-        {"facets": [facet("task", universe=165)]},
-        r"task\.universe is not there yet\. Given: 165",
+        {"family": "gaussian", "score": None, "successes": "k", "trials": "n"},
+        'family = "gaussian" needs a score in each row, not counts',
     ),
-    ({"facets": [facet("task", varies="system")]}, r"facets\.task\.varies is not there yet"),
-    ({"average": "task"}, "this average is not there yet. Given: 'task'. Allowed: \"trials\""),
-    ({"average": {"macro": "task"}}, "this average is not there yet"),
+    ({"standard_error": "se"}, "standard_error is of graded scores only. Given: 'se'"),
+    ({"standard_error": 3}, "standard_error is not a column's name. Given: 3"),
+    (
+        {"standard_error": "passed", "family": "gaussian"},
+        "score and standard_error are one column. Given: 'passed'",
+    ),
+    (
+        {"standard_error": "task", "family": "gaussian"},
+        r"column 'task' is used twice: by standard_error and facets\.task",
+    ),
+    (
+        {"average": "system", "object": "system"},
+        r"average names 'system': every level of the object.*Allowed: \"trials\", \"task\", \{",
+    ),
+    (
+        {
+            "score": None,
+            "successes": "k",
+            "trials": "n",
+            "average": "run",
+            "facets": [facet("task"), facet("run", "task", column="n")],
+        },
+        "average names 'run': its levels are only counted",
+    ),
+    ({"average": {"macro": "taks"}}, r"unknown average.*Did you mean 'task'\?"),
+    ({"average": {"micro": "task"}}, "unknown average"),
     ({"average": "trails"}, r"unknown average.*Did you mean 'trials'\?"),
     ({"average": 3}, "unknown average. Given: 3"),
     (
@@ -608,6 +644,161 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"rollout": "none", "object": "none"}, "rollout names no facet"),
     ({"rollout": 1}, r"rollout names no facet.*Allowed: .*, none\."),
 ]
+
+
+# ---------------------------------------------------------------- universes and own variances
+
+CLAIMS: list[tuple[list[gs.Facet], dict[str, Any], str]] = [
+    (
+        [gs.Facet("system", role="object", universe=5)],
+        {},
+        r"facets\.system\.universe has no meaning: the object's levels are measured",
+    ),
+    (
+        [facet("task"), facet("place", role="controlled", universe=2)],
+        {},
+        r"facets\.place\.universe has no meaning: a controlled facet has all the levels",
+    ),
+    (
+        [facet("task"), facet("run", "task", column="n", universe=9)],
+        {"score": None, "successes": "k", "trials": "n"},
+        r"facets\.run\.universe has no meaning: its levels are only counted\. Given: 9",
+    ),
+    (
+        [facet("task", varies="system")],
+        {},
+        r"facets\.task\.varies does not name.*no object is declared.*Write object = .system",
+    ),
+    (
+        [facet("task", varies="systm")],
+        {"object": "system"},
+        r"varies does not name the object.*Given: 'systm'.*Did you mean 'system'\?",
+    ),
+    (
+        [facet("task", varies="judge"), facet("judge")],
+        {"object": "system"},
+        r'Write varies = "system", or take it out',
+    ),
+    (
+        [gs.Facet("system", role="object", varies="system")],
+        {},
+        r"facets\.system\.varies has no meaning: a facet with the role 'object'",
+    ),
+    (
+        [facet("task"), facet("place", role="controlled", varies="system")],
+        {"object": "system"},
+        "role 'controlled' has no sd of its own",
+    ),
+    (
+        [facet("maker", varies="system"), facet("system", "maker", role="object")],
+        {},
+        "'system' is nested in it, so that each system has one level of it",
+    ),
+    (
+        [facet("task"), facet("run", "task", column="n", varies="system")],
+        {"score": None, "successes": "k", "trials": "n", "object": "system"},
+        "its levels are only counted, and have no sd",
+    ),
+    (
+        [facet("task", varies="system")],
+        {"object": "system", "family": "gaussian"},
+        r"varies is for 0/1 scores.*gs\.fit_by\(study, trials, by='system'\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facets", "rest", "message"), CLAIMS)
+def test_wrong_claim_of_a_facet_is_refused(
+    facets: list[gs.Facet], rest: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        study(*facets, **rest)
+
+
+def everything() -> gs.Study:
+    """Two systems with own sds of tasks from a bank, in two controlled places."""
+    return study(
+        facet("place", role="controlled"),
+        facet("task", "place", varies="system", universe=165),
+        facet("judge", role="error"),
+        facet("run", "system", "task", varies="system"),
+        object="system",
+        average={"macro": "place"},
+        priors={"fixed(place)": {"dist": "ZeroSumNormal", "sigma": 1.0}},
+    )
+
+
+def test_every_claim_comes_back_from_its_tables() -> None:
+    declared = everything()
+    tables = json.loads(json.dumps(declared.to_dict()))
+    assert tables["facets"]["task"]["universe"] == 165
+    assert tables["average"] == {"macro": "place"}
+    assert gs.Study.from_dict(tables) == declared
+    assert pickle.loads(pickle.dumps(declared)) == declared
+    graded = study(family="gaussian", standard_error="se", average="task")
+    assert gs.Study.from_dict(graded.to_dict()) == graded
+    assert (graded.standard_error, graded.averaged_over) == ("se", "task")
+    assert study().averaged_over is None
+    assert study().standard_error is None
+
+
+def test_average_and_own_sds_are_told() -> None:
+    declared = everything()
+    assert declared.averaged_over == "place"
+    assert declared.varying == {"task": "system", "run": "system"}
+    assert declared.fixed_facets == {"place"}
+    assert repr(declared).splitlines()[3:] == [
+        "  task    legitimate, nested in place, 165 in all, varies by system",
+        "  judge   error",
+        "  run     legitimate, nested in system, task, varies by system",
+        "  interactions: auto",
+        "  score: mean over place levels",
+    ]
+    assert repr(study(family="gaussian")).startswith("Study of graded passed")
+
+
+def test_controlled_facets_and_own_sds_have_no_components_of_their_own() -> None:
+    sets = list(everything().declared_sets())
+    assert sets == [
+        *("system", "place:task", "judge", "system:place:task:run"),
+        *("system:place", "system:judge", "place:judge", "place:task:judge"),
+        "system:place:task:judge:run",
+    ]
+    two = study(facet("a", role="controlled"), facet("b", role="controlled"), facet("task"))
+    assert list(two.declared_sets()) == ["task", "a:task", "b:task"]
+
+
+OWN: list[tuple[dict[str, Any], str]] = [
+    ({"interactions": ["system:task"]}, r"'system:task', which is inside the own sds of 'task'"),
+    ({"keep": ["system:task"]}, r"model\.keep names 'system:task', which is inside the own sds"),
+    ({"interactions": ["place:part"]}, r"of controlled facets only.*make one controlled facet"),
+    ({"interactions": ["place"]}, r"of controlled facets only.*fixed\(place\)"),
+    ({"keep": ["place"]}, r"model\.keep names 'place', of controlled facets only"),
+    ({"priors": {"sd(place)": {}}}, r"of controlled facets only: their effects are fixed"),
+    (
+        {"priors": {"fixed(place)": {"dist": "Normal", "mu": 0, "sigma": 1}}},
+        r"\"fixed\(place\)\" cannot have this dist.*Allowed: ZeroSumNormal\(sigma\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rest", "message"), OWN)
+def test_sets_that_are_no_components_are_refused(rest: dict[str, Any], message: str) -> None:
+    facets = [
+        facet("place", role="controlled"),
+        facet("part", role="controlled"),
+        facet("task", varies="system"),
+    ]
+    with pytest.raises(DeclarationError, match=message):
+        study(*facets, object="system", **rest)
+
+
+def test_graded_scores_have_a_prior_of_the_residual() -> None:
+    prior = {"dist": "HalfCauchy", "beta": 1e6}
+    graded = study(family="gaussian", priors={"sd(residual)": prior})
+    assert graded.priors["sd(residual)"] == Prior("HalfCauchy", {"beta": 1e6})
+    with pytest.raises(DeclarationError, match="a column of standard errors is known"):
+        study(family="gaussian", standard_error="se", priors={"sd(residual)": prior})
 
 
 @pytest.mark.parametrize(("rest", "message"), VALUES)

@@ -406,7 +406,7 @@ def test_a_prior_of_one_merged_set_is_that_of_the_whole_and_two_must_agree() -> 
         gs.check(study_of(*facets, priors=two), table)
 
 
-def test_a_controlled_facet_with_a_column_needs_one_level() -> None:
+def test_a_controlled_facet_with_one_level_is_pinned() -> None:
     table = crossed(task=5, run=2).assign(version="v1")
     controlled = gs.Facet("version", role="controlled")
     found = checked(study_of("task", within("run", "task"), controlled), table)
@@ -414,18 +414,14 @@ def test_a_controlled_facet_with_a_column_needs_one_level() -> None:
     assert found.not_sampled == {}
     assert "version" not in verdicts(found)
     assert "Pinned: version = v1." in str(found)
-    two = table.assign(version=["v1", "v2"] * 5)
-    study = study_of("task", within("run", "task"), controlled)
-    with pytest.raises(
-        DeclarationError, match=r"controlled facet with several levels is not there"
-    ):
-        gs.check(study, two)
 
 
-def test_a_controlled_facet_cannot_be_kept() -> None:
-    study = study_of("task", gs.Facet("version", role="controlled"), keep=["version"])
+def test_a_pinned_facet_cannot_be_kept() -> None:
+    facets = ["task", gs.Facet("version", role="controlled")]
+    table = crossed(task=5).assign(version="v1")
+    study = study_of(*facets, interactions=["task:version"], keep=["task:version"])
     with pytest.raises(DeclarationError, match="keep names the controlled facet 'version'"):
-        gs.check(study, crossed(task=5).assign(version="v1"))
+        gs.check(study, table)
 
 
 def test_nothing_left_out_is_no_warning() -> None:

@@ -63,8 +63,8 @@ def test_words_that_say_never_scored(word: str) -> None:
 
 WRONG = [
     ([1, 0.37, 0.42], r"column 'ok'.*\(2 of 3 rows hold such a value\)\. Given: 0\.37"),
-    ([1, "0.5"], r"2.*Given: '0\.5'.*threshold them yourself, such as df\['ok'\] = df\['ok'\]"),
-    ([0, 2], r"Given: 2\. .*Graded scores need family = \"gaussian\", which is not there yet"),
+    ([1, "0.5"], r"2.*Given: '0\.5'.*threshold of your own, such as df\['ok'\] = df\['ok'\]"),
+    ([0, 2], r"Given: 2\. .*If scores are graded, declare family = \"gaussian\"; or"),
     ([-1], "Given: -1"),
     ([0.9999999], r"Given: 0\.9999999"),
     ([1, float("inf")], r"2.*Given: inf\. Allowed: 0 or 1, true or false"),

@@ -99,7 +99,7 @@ def test_a_budget_adds_up_in_every_draw() -> None:
 
 
 def test_the_summary_has_shares_levels_and_roles() -> None:
-    frame = gs.variance_budget(small_fit(), {"task": 40, "rollout": 2}, system="A").summary(0.9)
+    frame = gs.variance_budget(small_fit(), {"task": 40, "rollout": 2}).summary(0.9)
     assert list(frame.columns) == [
         "facet",
         "mean",
@@ -119,7 +119,7 @@ def test_the_summary_has_shares_levels_and_roles() -> None:
     assert (frame["share_lower"] <= frame["share"]).all()
     assert frame.attrs["level"] == 0.9
     assert frame.attrs["estimand"] == (
-        "variance of the score of system A, with task = 40, rollout = 2"
+        "variance of the score of one system, mean over the 3 fitted, with task = 40, rollout = 2"
     )
 
 

@@ -138,7 +138,7 @@ def test_any_facet_may_be_the_object_after_the_fit() -> None:
     collected = gs.phi(fit, scale="logit", object="task")
     np.testing.assert_allclose(collected.draws.values, expected, rtol=1e-12)
     assert found.estimand == "of task scores with system = 3, rollout = 3"
-    assert collected.estimand == "of task scores as collected"
+    assert collected.estimand == "of task scores as collected, mean over all trials"
 
 
 @pytest.mark.parametrize(

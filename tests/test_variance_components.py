@@ -17,6 +17,7 @@ from sources import fitted, logit_source, one
 import gstudy as gs
 from gstudy.errors import GstudyError, QuantityError
 from gstudy.variance.basis import basis_of, latent_of
+from gstudy.variance.components import components_of
 from gstudy.variance.decomposition import hoeffding
 from gstudy.variance.kernel import logistic_covariance, logistic_mean
 
@@ -136,7 +137,8 @@ def test_sets_that_no_union_of_components_makes_are_left_out() -> None:
 def test_every_fitted_system_by_itself_then_their_mean() -> None:
     fit = small_fit()
     whole = gs.variance_components(fit)
-    parts = [gs.variance_components(fit, system=label) for label in ("A", "B:1", "C/2")]
+    basis = basis_of(fit)
+    parts = [components_of(basis, "score", label) for label in ("A", "B:1", "C/2")]
     np.testing.assert_allclose(
         whole.draws.values, np.mean([part.draws.values for part in parts], axis=0), rtol=1e-9
     )
@@ -150,22 +152,41 @@ def test_every_fitted_system_by_itself_then_their_mean() -> None:
     assert "mean over the 3 fitted" in whole.estimand
 
 
-def test_a_fit_that_shares_its_sds_says_so_when_one_system_is_asked_for() -> None:
+def test_a_fit_that_shares_its_sds_refuses_the_numbers_of_one_system() -> None:
     fit = small_fit()
-    sentence = "The sds are shared by all levels of system"
-    assert sentence in "\n".join(gs.variance_components(fit, system="A").notes)
-    assert sentence in "\n".join(gs.variance_budget(fit, system="A").notes)
-    assert sentence in "\n".join(gs.icc(fit, "task", system="A").notes)
-    assert sentence in "\n".join(gs.rerun_noise(fit, system="A").notes)
-    assert sentence not in "\n".join(gs.variance_components(fit).notes)
-    assert sentence not in "\n".join(gs.variance_components(fit, system="new").notes)
+    asked = {
+        "variance components": gs.variance_components,
+        "variance budget": gs.variance_budget,
+        "ICC": lambda source, **how: gs.icc(source, "task", **how),
+        "re-run noise": gs.rerun_noise,
+        "re-run and data noise": gs.noises,
+    }
+    for what, function in asked.items():
+        with pytest.raises(QuantityError) as refused:
+            function(fit, system="A")
+        text = str(refused.value)
+        assert f"the {what} of 'A' alone cannot come from a fit in which all 3 levels" in text
+        assert "declare varies = 'system' on a facet of the study" in text
+        assert "gs.fit_by(study, trials, by='system')" in text
+        assert "Allowed: None (the mean over the fitted ones) and 'new'" in text
+        assert function(fit).notes == function(fit, system=None).notes
+        assert function(fit, system="new") is not None
+    # The door of benchmarks says what it is.
+    shown = components_of(basis_of(fit), "score", "A")
+    assert "The sds are shared by all levels of system" in "\n".join(shown.notes)
+    with pytest.raises(QuantityError, match="the ICC of 'A' alone"):
+        gs.icc(shown, "task")
 
 
-def test_components_of_one_system_stay_of_that_system() -> None:
-    fit = small_fit()
-    vc = gs.variance_components(fit, system="A")
-    again = gs.variance_budget(vc)
-    assert again.draws.equals(gs.variance_budget(fit, system="A").draws)
+def test_assumed_components_of_one_system_stay_of_that_system() -> None:
+    source = logit_source(
+        {"system": 1.0, "task": 1.2}, 0.3, facets=["task"], object="system",
+        effects={"A": 0.5, "B": -0.5},
+    )  # fmt: skip
+    vc = gs.variance_components(source, scale="score", system="A")
+    again = gs.variance_budget(vc, {"task": 9})
+    assert again.draws.equals(gs.variance_budget(source, {"task": 9}, system="A").draws)
+    assert "The sds are shared by all levels of system" in "\n".join(vc.notes)
     with pytest.raises(QuantityError, match="this source is of 'A' alone"):
         gs.phi(vc)
 

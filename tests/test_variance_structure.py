@@ -102,8 +102,8 @@ def test_merged_facets_of_unlike_roles_are_not_separable_and_totalled_both_ways(
     totals = gs.variance_budget(fit).by_role()
     assert list(totals.index) == [
         "legitimate",
-        "not separable",
         "error",
+        "not separable",
         "legitimate + not separable",
         "error + not separable",
     ]

@@ -17,8 +17,11 @@ from sources import fitted, logit_source, one
 import gstudy as gs
 from gstudy.errors import QuantityError
 from gstudy.variance.basis import basis_of
+from gstudy.variance.contributions import mean_contributions, pairs_of
+from gstudy.variance.decomposition import decompositions
+from gstudy.variance.designs import read_design
 from gstudy.variance.kernel import logistic_covariance, logistic_mean
-from gstudy.variance.weights import balanced, collected, mean_weights, read_design
+from gstudy.variance.weights import balanced, collected, mean_weights
 
 
 def ragged_rows(oracle: Any) -> pd.DataFrame:
@@ -105,12 +108,13 @@ def test_each_system_has_its_own_trials_and_the_mean_of_them_is_the_average_desi
     )
     average = mean_weights(found.values())
     assert (average.q[task], average.noise) == pytest.approx((5 / 24, 5 / 48))
-    parts = [gs.variance_budget(fit, system=label).variance.values for label in "AB"]
+    basis = basis_of(fit)
+    pairs = pairs_of(basis, decompositions(basis, "score", None), None)
+    parts = [mean_contributions([pair])[0].sum(axis=0) for pair in pairs]
     np.testing.assert_allclose(
         gs.variance_budget(fit).variance.values, np.mean(parts, axis=0), rtol=1e-12
     )
-    levels = gs.variance_budget(fit, system="B").effective_levels
-    assert levels == pytest.approx({"task": 4.0, "residual": 8.0})
+    assert mean_contributions(pairs[1:])[1] == pytest.approx([4.0, 8.0])
     assert gs.variance_budget(fit, system="new").effective_levels["system"] == 1.0
 
 
@@ -150,7 +154,7 @@ def test_a_balanced_design_counts_nested_levels_per_parent() -> None:
 def test_a_balanced_design_as_collected_gives_the_collected_budget() -> None:
     fit = small_fit()
     design = {"task": 8, "rollout": 3}
-    for system in (None, "A", "new"):
+    for system in (None, "new"):
         np.testing.assert_allclose(
             gs.variance_budget(fit, design, system=system).draws.values,
             gs.variance_budget(fit, system=system).draws.values,

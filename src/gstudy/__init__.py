@@ -20,9 +20,21 @@ if TYPE_CHECKING:
     )
     from gstudy.fits.files import load
     from gstudy.fits.fitted import Fit
+    from gstudy.fits.many import Fits
     from gstudy.model.graph import build_model
+    from gstudy.model.many import fit_by
+    from gstudy.model.policies import fit_policies
     from gstudy.model.sampling import fit
+    from gstudy.questions.claims import universe_table
+    from gstudy.questions.comparison import compare_systems
+    from gstudy.questions.contrasts import contrasts
+    from gstudy.questions.leaderboard import scores
+    from gstudy.questions.levels import level_summary
+    from gstudy.questions.posterior_checks import posterior_check
+    from gstudy.questions.prior_predictions import prior_predictive
     from gstudy.questions.scores import score
+    from gstudy.questions.sensitivity import prior_sensitivity
+    from gstudy.report.check_plot import plot_posterior_check
     from gstudy.report.plots import plot_budget
     from gstudy.study.declaration import Study
     from gstudy.study.estimable import check
@@ -33,9 +45,14 @@ if TYPE_CHECKING:
     from gstudy.variance.assumed import assume
     from gstudy.variance.budgets import variance_budget
     from gstudy.variance.classical import anova_icc
-    from gstudy.variance.coefficients import generalizability, icc, phi
+    from gstudy.variance.coefficients import generalizability, icc, phi, sem
     from gstudy.variance.components import variance_components
+    from gstudy.variance.mean_squares import anova_components
+    from gstudy.variance.paired import paired_noise
     from gstudy.variance.rerun import rerun_noise
+    from gstudy.variance.sample_size import icc_sample_size, icc_standard_error
+    from gstudy.variance.standard_errors import clustered_se
+    from gstudy.variance.three_noises import noises
 
     __version__: str
 
@@ -48,26 +65,45 @@ _PUBLIC = {
     "EstimabilityWarning": "gstudy.errors",
     "Facet": "gstudy.study.facets",
     "Fit": "gstudy.fits.fitted",
+    "Fits": "gstudy.fits.many",
     "GstudyError": "gstudy.errors",
     "QuantityError": "gstudy.errors",
     "RunFileError": "gstudy.errors",
     "Study": "gstudy.study.declaration",
     "Trials": "gstudy.study.trials",
+    "anova_components": "gstudy.variance.mean_squares",
     "anova_icc": "gstudy.variance.classical",
     "assume": "gstudy.variance.assumed",
     "build_model": "gstudy.model.graph",
     "check": "gstudy.study.estimable",
+    "clustered_se": "gstudy.variance.standard_errors",
+    "compare_systems": "gstudy.questions.comparison",
+    "contrasts": "gstudy.questions.contrasts",
     "example": "gstudy.study.examples.catalogue",
     "fit": "gstudy.model.sampling",
+    "fit_by": "gstudy.model.many",
+    "fit_policies": "gstudy.model.policies",
     "generalizability": "gstudy.variance.coefficients",
     "icc": "gstudy.variance.coefficients",
+    "icc_sample_size": "gstudy.variance.sample_size",
+    "icc_standard_error": "gstudy.variance.sample_size",
+    "level_summary": "gstudy.questions.levels",
     "load": "gstudy.fits.files",
+    "noises": "gstudy.variance.three_noises",
+    "paired_noise": "gstudy.variance.paired",
     "phi": "gstudy.variance.coefficients",
     "plot_budget": "gstudy.report.plots",
+    "plot_posterior_check": "gstudy.report.check_plot",
+    "posterior_check": "gstudy.questions.posterior_checks",
+    "prior_predictive": "gstudy.questions.prior_predictions",
+    "prior_sensitivity": "gstudy.questions.sensitivity",
     "read_trials": "gstudy.study.trials",
     "rerun_noise": "gstudy.variance.rerun",
     "score": "gstudy.questions.scores",
+    "scores": "gstudy.questions.leaderboard",
+    "sem": "gstudy.variance.coefficients",
     "simulate": "gstudy.study.simulated",
+    "universe_table": "gstudy.questions.claims",
     "variance_budget": "gstudy.variance.budgets",
     "variance_components": "gstudy.variance.components",
 }
@@ -79,26 +115,45 @@ __all__ = [
     "EstimabilityWarning",
     "Facet",
     "Fit",
+    "Fits",
     "GstudyError",
     "QuantityError",
     "RunFileError",
     "Study",
     "Trials",
+    "anova_components",
     "anova_icc",
     "assume",
     "build_model",
     "check",
+    "clustered_se",
+    "compare_systems",
+    "contrasts",
     "example",
     "fit",
+    "fit_by",
+    "fit_policies",
     "generalizability",
     "icc",
+    "icc_sample_size",
+    "icc_standard_error",
+    "level_summary",
     "load",
+    "noises",
+    "paired_noise",
     "phi",
     "plot_budget",
+    "plot_posterior_check",
+    "posterior_check",
+    "prior_predictive",
+    "prior_sensitivity",
     "read_trials",
     "rerun_noise",
     "score",
+    "scores",
+    "sem",
     "simulate",
+    "universe_table",
     "variance_budget",
     "variance_components",
 ]

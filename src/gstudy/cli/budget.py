@@ -74,7 +74,7 @@ def budget_command(
 ) -> None:
     """Print where a score's uncertainty comes from. Fits when it must."""
     from gstudy.cli.output import hint, make_directory, print_json, show
-    from gstudy.study.estimable import check
+    from gstudy.study.estimable import assess, warn_if_left_out
 
     chosen = known_sampler(sampler)
     counts = None if design is None else read_design_option(design)
@@ -94,9 +94,11 @@ def budget_command(
         fit = _loaded(source)
     else:
         declared, trials = _declared_trials(source, study)
-        assessment = check(declared, trials)
+        assessment = assess(declared, trials)
         _check_questions(assessment, trials, system, counts)
-        fit = _sampled(declared, assessment, sampling)
+        assessment = _of_one_system(assessment, trials, system)
+        warn_if_left_out(assessment)
+        fit = _sampled(assessment.study, assessment, sampling)
     if directory is not None and source.suffix.lower() != RUN_SUFFIX:
         fit.save(directory / "run.nc")
     screen = screen_or_exit(fit, system=system, design=counts, allow=allow_unconverged)
@@ -212,7 +214,7 @@ def _check_questions(
 ) -> None:
     """What would fail after minutes of sampling, before them."""
     from gstudy.variance.basis import structure_of_design
-    from gstudy.variance.weights import read_design
+    from gstudy.variance.designs import read_design
 
     study = assessment.study
     structure = structure_of_design(study, assessment)
@@ -223,6 +225,21 @@ def _check_questions(
         own = frozenset({study.object})
         effects = any(own in component.merged for component in assessment.components)
         read_design(structure.without_object() if effects and system != NEW else structure, design)
+
+
+def _of_one_system(assessment: Assessment, trials: Trials, system: str | None) -> Assessment:
+    """The trials of one system alone where its variances would otherwise be those of all."""
+    from gstudy.study.estimable import assess
+    from gstudy.study.parts import split_by
+
+    study = assessment.study
+    if system in (None, NEW) or study.object is None or study.object in study.varying.values():
+        return assessment
+    _, parts = split_by(study, trials, study.object)
+    if len(parts) == 1:
+        return assessment
+    part = next(part for part in parts if part.label == system)
+    return assess(part.study, part.trials)
 
 
 def _check_system(system: str, labels: list[str], measured: str | None, *, sampled: bool) -> None:
@@ -276,11 +293,20 @@ def _next_steps(screen: FirstScreen, source: Path, directory: Path | None) -> st
         saved = "DIR/run.nc"
     lines.append(f"  gstudy budget {saved} --design {shlex.quote(_larger_design(screen))}")
     if screen.score is not None and len(screen.score.observed) > 1:
-        name = shlex.quote(str(screen.score.observed.index[0]))
-        lines.append(f"  gstudy budget {saved} --system {name}")
+        lines += _system_hint(screen, source, saved)
     if is_run and directory is None:
         lines.append(f"  gstudy budget {saved} --out DIR   leaves tables and plot as files")
     return "\n".join(lines)
+
+
+def _system_hint(screen: FirstScreen, source: Path, saved: str) -> list[str]:
+    """How to see one system with its own variances."""
+    name = shlex.quote(str(screen.score.observed.index[0])) if screen.score else ""
+    if screen.fit.study.varying:
+        return [f"  gstudy budget {saved} --system {name}"]
+    if source.suffix.lower() == RUN_SUFFIX:
+        return []
+    return [f"  the same with --system {name}   that system alone, with its own variances"]
 
 
 def _larger_design(screen: FirstScreen) -> str:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from gstudy.display import Table, bar, percent, points, shorten, wrapped
+from gstudy.cli.units import Units, units_of
+from gstudy.display import Table, bar, percent, shorten, wrapped
 from gstudy.fits.gates import STAMP, stamp
 from gstudy.questions.scores import SHARED_SDS, UNNAMED, listed, plural, score
+from gstudy.questions.sensitivity import weak_components_note
 from gstudy.variance.budgets import variance_budget
 from gstudy.variance.components import variance_components
 from gstudy.variance.rerun import rerun_noise
@@ -33,16 +35,14 @@ __all__ = ["FirstScreen", "first_screen"]
 LEVEL = 0.95
 WIDTH = 80
 
+POOLED = "mean over trials"
+
 _NAME_WIDTH = 28
 _BAR_WIDTH = 10
 _SHARE_WIDTH = 6
 _INTERVAL_WIDTH = 14
 # Smaller sources are summed up in one line, so that the screen stays one.
 _LEAST_SHARE = 0.005
-_READING = (
-    "Scale: pass rate; a point is a percentage point. Intervals, also those in brackets: 95%, "
-    "equal-tailed, of the posterior; the naive one is Wilson's."
-)
 _MOST_ROWS = 10
 
 
@@ -60,6 +60,8 @@ class FirstScreen:
     components : VarianceComponents
     failure : str or None
         Why the numbers must not be published; every table carries it.
+    weak : str
+        How far the prior is felt in components under 5 levels; "" without such.
     """
 
     fit: Fit
@@ -68,6 +70,7 @@ class FirstScreen:
     rerun: RerunNoise
     components: VarianceComponents
     failure: str | None
+    weak: str = ""
 
     def text(self) -> str:
         """The screen, at most 80 columns wide."""
@@ -80,6 +83,7 @@ class FirstScreen:
             _rerun_lines(self.rerun),
             _coverage_lines(self.fit),
             _notes(self.fit),
+            wrapped(self.weak, WIDTH, indent="  ") if self.weak else [],
             _gate_lines(self.fit),
         ]
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
@@ -149,6 +153,7 @@ def first_screen(
         rerun=_stamped(rerun, failure),
         components=_stamped(components, failure),
         failure=failure,
+        weak=weak_components_note(fit),
     )
 
 
@@ -223,16 +228,25 @@ def _score_lines(found: Score) -> list[str]:
         return found.table(LEVEL).text(WIDTH).splitlines()
     row = summary.iloc[0]
     name = "" if found.observed.index.name == UNNAMED else f" of {summary.index[0]}"
-    naive = _span(row["naive_lower"], row["naive_upper"])
-    full = _span(row["lower"], row["upper"])
+    units = units_of(found.family)
+    naive = units.span(row["naive_lower"], row["naive_upper"])
+    full = units.span(row["lower"], row["upper"])
     lines = [
-        f"Score{name}: {percent(row['rate'])} of {row['n_trials']:,.0f} trials passed",
+        f"Score{name}: {_headline(found, row, units)}",
         f"  naive 95% interval  {naive}  as if every trial were independent",
         f"  full 95% interval   {full}  {row['ratio']:.1f} times as wide as the naive one",
     ]
     # Of one system the budget below says the same of its sds.
     told = _told([f"The full interval is of the {found.estimand}.", *found.notes])
     return [*(shorten(line, WIDTH) for line in lines), *told]
+
+
+def _headline(found: Score, row: pd.Series, units: Units) -> str:
+    """The observed score of one system."""
+    trials = f"{row['n_trials']:,.0f} trials"
+    if units.graded or found.average != POOLED:
+        return f"{units.score(row['rate'])}, {found.average}, {trials}"
+    return f"{units.score(row['rate'])} of {trials} passed"
 
 
 def _unobserved_lines(fit: Fit) -> list[str]:
@@ -248,10 +262,10 @@ def _budget_lines(budget: VarianceBudget) -> list[str]:
     frame = budget.summary(LEVEL).sort_values("share", ascending=False, kind="stable")
     width = budget.half_width(0.95).to_numpy()
     low, high = _tails(width)
+    units = units_of(budget.family)
     head = (
         f"Where it comes from: {budget.estimand}. In a new study of this design 95% of scores "
-        f"lie within {points(float(width.mean()))} ({100 * low:.1f} to {100 * high:.1f}) of the "
-        "pass rate."
+        f"lie within {units.distance(float(width.mean()), low, high)} of the {units.mean}."
     )
     shown = frame[frame["share"] >= _LEAST_SHARE].head(_MOST_ROWS)
     lines = [
@@ -278,7 +292,10 @@ def _half_width_table(budget: VarianceBudget) -> Table:
         "Half-width of a 95% interval of the score",
         scale="score",
         level=LEVEL,
-        formats=dict.fromkeys(("mean", "lower", "upper"), "points1"),
+        formats=dict.fromkeys(
+            ("mean", "lower", "upper"),
+            "number3" if units_of(budget.family).graded else "points1",
+        ),
     )
 
 
@@ -310,7 +327,7 @@ def _rerun_lines(rerun: RerunNoise) -> list[str]:
     low, high = _tails(difference)
     kept = listed([plural(facet) for facet in rerun.pinned]) or "evaluation"
     drawn = listed([f"new {plural(facet)}" for facet in rerun.redrawn]) or "new trials"
-    size = f"{points(float(difference.mean()))} ({100 * low:.1f} to {100 * high:.1f})"
+    size = units_of(rerun.family).distance(float(difference.mean()), low, high)
     text = (
         f"Re-run: a re-run of the same {kept} ({drawn}) moves the score by up to {size}, "
         "95 times in 100."
@@ -351,7 +368,7 @@ def _gate_lines(fit: Fit) -> list[str]:
     parts += [f"{key} {known[key]}" for key in ("seed", "sampler") if known.get(key) is not None]
     below = [str(fit.diagnostics), *(f"before: {text}" for text in fit.diagnostics.refits)]
     return [
-        *wrapped(_READING, WIDTH, indent="  "),
+        *wrapped(units_of(fit.study.family).reading, WIDTH, indent="  "),
         *wrapped(f"Fit: {', '.join(parts)}", WIDTH, indent="  "),
         *(f"  {line}" for text in below for line in wrapped(text, WIDTH - 2)),
     ]
@@ -373,10 +390,6 @@ def _tails(values: object) -> tuple[float, float]:
 
     low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])  # type: ignore[call-overload]
     return float(low), float(high)
-
-
-def _span(low: float, high: float) -> str:
-    return f"{percent(low)} to {percent(high)}"
 
 
 def _count(n: float) -> str:

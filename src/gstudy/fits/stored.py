@@ -18,6 +18,7 @@ from gstudy.study.cells import Cells
 from gstudy.study.checking.layout import Layout, Pairing
 from gstudy.study.components import Component, Verdict
 from gstudy.study.declaration import Study
+from gstudy.study.graded import Graded
 from gstudy.study.priors import Prior
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def fit_of(record: dict[str, Any], tree: xr.DataTree) -> Fit:
     """
     study = Study.from_dict(record["study"])
     design = {name: _decoded(value) for name, value in record["design"].items()}
-    cells = _cells(tree, record["cell_facets"], design["components"])
+    everything = (*design["components"], *design.get("fixed", ()))
+    cells = _cells(tree, record["cell_facets"], everything)
     return Fit(
         posterior=tree,
         study=study,
@@ -104,6 +106,19 @@ def _cells(tree: xr.DataTree, facets: list[str], components: tuple[Component, ..
         components=components,
         index=tuple(data[f"index({name})"].values for name in names),
         levels=tuple(data[f"levels({name})"].values for name in names),
+        graded=_graded(data),
+    )
+
+
+def _graded(data: xr.Dataset) -> Graded | None:
+    if "graded(mean)" not in data:
+        return None
+    known = "graded(precision)" in data
+    return Graded(
+        mean=data["graded(mean)"].values,
+        squares=data["graded(squares)"].values,
+        precision=data["graded(precision)"].values if known else None,
+        log_errors=float(data["graded(log_errors)"].values),
     )
 
 

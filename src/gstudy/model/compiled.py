@@ -17,11 +17,12 @@ from gstudy.model.direct import log_posterior
 
 if TYPE_CHECKING:
     from gstudy.model.direct import DirectPosterior
+    from gstudy.model.parameterisation import Parameterisation
 
 __all__ = ["compile_direct"]
 
 HEADER = 8
-"""Numbers before the arrays: length, components, effects, cells, mu_mean, mu_sd, constant."""
+"""Numbers before the arrays: length, blocks, priors, effects, cells and family."""
 
 carray: Any = vars(numba)["carray"]
 """An array at an address; numba knows it by identity."""
@@ -44,24 +45,28 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     length = carray(buffer, (1,), np.int64)[0]
     ints = carray(buffer, (length,), np.int64)
     floats = carray(buffer, (length,), np.float64)
-    n_components, n_effects, n_cells = ints[1], ints[2], ints[3]
+    n_blocks, n_priors, n_effects, n_cells, family = ints[1], ints[2], ints[3], ints[4], ints[5]
     at = HEADER
-    sizes = ints[at : at + n_components]
-    swept = ints[at + n_components : at + 2 * n_components]
-    index_at = at + 2 * n_components
-    index = ints[index_at : index_at + n_cells * n_components].reshape((n_cells, n_components))
-    at = index_at + n_cells * n_components
-    prior_sd = floats[at : at + n_components]
-    at += n_components
+    sizes = ints[at : at + n_blocks]
+    zero_sum = ints[at + n_blocks : at + 2 * n_blocks]
+    swept = ints[at + 2 * n_blocks : at + 3 * n_blocks]
+    at += 3 * n_blocks
+    kinds = ints[at : at + n_priors]
+    at += n_priors
+    index = ints[at : at + n_cells * n_blocks].reshape((n_cells, n_blocks))
+    at += n_cells * n_blocks
+    prior_a = floats[at : at + n_priors]
+    prior_b = floats[at + n_priors : at + 2 * n_priors]
+    at += 2 * n_priors
     information = floats[at : at + n_effects]
     scores = floats[at + n_effects : at + 2 * n_effects]
     weights = floats[at + 2 * n_effects : at + 3 * n_effects]
     at += 3 * n_effects
-    successes = floats[at : at + n_cells]
+    observed = floats[at : at + n_cells]
     trials = floats[at + n_cells : at + 2 * n_cells]
     found, slope = log_posterior(
-        carray(x_, (n,)), sizes, swept, prior_sd, information, scores, floats[4], floats[5],
-        weights, index, successes, trials, floats[6],
+        carray(x_, (n,)), sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores,
+        weights, index, observed, trials, family, floats[at + 2 * n_cells : length],
     )  # fmt: skip
     carray(value_, (1,))[0] = found
     gradient = carray(gradient_, (n,))
@@ -91,7 +96,7 @@ def compile_direct(posterior: DirectPosterior) -> Any:
         dims={},
         compiled_logp_func=_log_posterior_c,
         compiled_expand_func=_expand_c,
-        initial_point_func=lambda seed: _first_point(n, seed),
+        initial_point_func=lambda seed: _first_point(posterior.parameterisation, seed),
         shared_data={},
         shared_var_keys={},
         user_data=_packed(posterior),
@@ -105,30 +110,20 @@ def compile_direct(posterior: DirectPosterior) -> Any:
     )
 
 
-def _first_point(n: int, seed: int) -> NDArray[np.float64]:
+def _first_point(p: Parameterisation, seed: int) -> NDArray[np.float64]:
     """Coordinates are standardised: a start within one sd of where a rough mode would be."""
-    return np.random.default_rng(seed).uniform(-1.0, 1.0, n)
+    return p.start + p.start_width * np.random.default_rng(seed).uniform(-1.0, 1.0, p.n_free)
 
 
 def _packed(posterior: DirectPosterior) -> NDArray[np.float64]:
     """All arguments of `log_posterior` but x, in one buffer of 8-byte numbers."""
-    p = posterior.parameterisation
-    n_cells, n_components = p.index.shape
-    whole = [
-        np.array([b.size for b in p.blocks], dtype=np.int64),
-        np.array([b.swept for b in p.blocks], dtype=np.int64),
-        p.index.astype(np.int64).ravel(),
-    ]
-    real = [
-        np.array([b.prior_sd for b in p.blocks]),
-        p.information,
-        p.scores,
-        p.weights,
-        p.successes,
-        p.trials,
-    ]
+    (
+        sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores, weights, index,
+        observed, trials, family, numbers,
+    ) = posterior.arguments  # fmt: skip
+    whole = [part.astype(np.int64).ravel() for part in (sizes, zero_sum, swept, kinds, index)]
+    real = [prior_a, prior_b, information, scores, weights, observed, trials, numbers]
     length = HEADER + sum(part.size for part in (*whole, *real))
-    head = np.array([length, n_components, len(p.weights), n_cells], dtype=np.int64)
-    constants = np.array([p.mu_mean, p.mu_sd, p.log_coefficients, 0.0])
-    parts = [head.view(np.float64), constants, *(part.view(np.float64) for part in whole), *real]
-    return np.concatenate(parts)
+    head = [length, len(sizes), len(kinds), len(weights), len(index), family]
+    header = np.array(head + [0] * (HEADER - len(head)), dtype=np.int64)
+    return np.concatenate([*(part.view(np.float64) for part in (header, *whole)), *real])

@@ -6,6 +6,7 @@ density: value and gradient agree with the PyMC model to rounding.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,17 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gstudy.model.gaussian import gaussian_pass
 from gstudy.model.likelihood import binomial_pass
-from gstudy.model.parameterisation import LOCATION, Parameterisation
+from gstudy.model.parameterisation import LOCATION, MU_SCALE, RESIDUAL, Parameterisation
+from gstudy.model.sd_priors import KNOWN, encode, known, log_density
 
-__all__ = ["DirectPosterior", "direct_posterior", "log_posterior"]
+__all__ = ["DirectPosterior", "direct_posterior", "log_posterior", "scale_names"]
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+
+BINARY, RESIDUAL_SD, KNOWN_ERRORS = range(3)
+"""What is observed: passes, graded scores with a residual sd to estimate, or with known errors."""
 
 LARGE_PRODUCT = 1e100
 """Logs of many ratios are taken of their product, which is let go before it could overflow."""
@@ -113,55 +119,80 @@ def _place_back(sd, swept, scores, scales, w, d_effects):
 def log_posterior(
     x,
     sizes,
+    zero_sum,
     swept,
-    prior_sd,
+    kinds,
+    prior_a,
+    prior_b,
     information,
     scores,
-    mu_mean,
-    mu_sd,
     weights,
     index,
-    successes,
+    observed,
     trials,
-    constant,
+    family,
+    numbers,
 ):  # pragma: no cover - compiled
-    """Log-posterior and gradient at `x` = [log sd of each component, w of each, location].
+    """Log-posterior and gradient at `x` = [log sds, log scale of mu, w of each block, location].
 
-    `sizes`, `swept`, `prior_sd` have one entry per component, `information`, `scores` and
-    `weights` one per effect; `constant` is the sum of the log binomial coefficients. The density
-    is that of the PyMC model on its unconstrained scale.
+    `sizes`, `zero_sum`, `swept` have one entry per block, `kinds`, `prior_a`, `prior_b` (see
+    `sd_priors`) too and one more for a residual sd; `information`, `scores` and `weights` one per
+    effect. `observed` and `trials` are passes and trials of each cell, or mean scores and their
+    precision. `numbers` has mu_mean, mu_sd, mu_nu, squares, n_trials and the sum of all constants.
+    The density is that of the PyMC model on its unconstrained scale.
     """
-    n_components = sizes.shape[0]
+    n_blocks = sizes.shape[0]
     n_effects = weights.shape[0]
+    mu_mean, mu_sd, mu_nu = numbers[0], numbers[1], numbers[2]
     grad = np.zeros_like(x)
+    sds = np.empty(n_blocks)
     w = np.empty(n_effects)
     scales = np.empty(n_effects)
     effects = np.empty(n_effects)
-    log_p = constant
+    log_p = numbers[5]
+    n_scales = 0
+    for c in range(kinds.shape[0]):
+        if kinds[c] == KNOWN:
+            sds[c] = prior_a[c]
+            continue
+        value, slope = log_density(kinds[c], prior_a[c], prior_b[c], x[n_scales])
+        log_p += value
+        grad[n_scales] = slope
+        if c < n_blocks:
+            sds[c] = np.exp(x[n_scales])
+        n_scales += 1
     mean_variance = mu_sd * mu_sd
+    if mu_nu > 0.0:
+        mean_variance *= np.exp(x[n_scales])
+        half = 0.5 * mu_nu * np.exp(-x[n_scales])
+        log_p -= 0.5 * mu_nu * x[n_scales] + half
+        grad[n_scales] = half - 0.5 * mu_nu
+        n_scales += 1
+    mu_variance = mean_variance
     mean = x[x.shape[0] - 1]  # the swept mean: mu plus the mean effect of each swept component
-    at_x, at_u = n_components, 0
-    for c in range(n_components):
+    at_x, at_u, at_sd = n_scales, 0, 0
+    for c in range(n_blocks):
         part = slice(at_u, at_u + sizes[c])
-        n_free = sizes[c] - 1 if swept[c] else sizes[c]
-        sd = np.exp(x[c])
-        log_p += np.log(2.0) - 0.5 * LOG_2PI - np.log(prior_sd[c])
-        log_p += -0.5 * (sd / prior_sd[c]) ** 2 + x[c]
+        n_free = sizes[c] - 1 if zero_sum[c] else sizes[c]
+        sd = sds[c]
         if swept[c]:
-            _spread(x[at_x : at_x + n_free], w[part])
             mean_variance += sd * sd / sizes[c]
+        if zero_sum[c]:
+            _spread(x[at_x : at_x + n_free], w[part])
         else:
             w[part] = x[at_x : at_x + n_free]
         log_p += _place(
-            sd, swept[c], w[part], information[part], scores[part], scales[part], effects[part]
+            sd, zero_sum[c], w[part], information[part], scores[part], scales[part], effects[part]
         )
         sum_sq = 0.0
         for i in range(at_u, at_u + sizes[c]):
             sum_sq += effects[i] * effects[i]
             mean -= weights[i] * effects[i]
         sum_sq /= sd * sd
-        log_p -= n_free * (0.5 * LOG_2PI + x[c]) + 0.5 * sum_sq
-        grad[c] = 1.0 - (sd / prior_sd[c]) ** 2 + sum_sq - n_free
+        log_p -= n_free * (0.5 * LOG_2PI + np.log(sd)) + 0.5 * sum_sq
+        if kinds[c] != KNOWN:
+            grad[at_sd] += sum_sq - n_free
+            at_sd += 1
         at_x += n_free
         at_u += sizes[c]
     off = mean - mu_mean
@@ -169,21 +200,34 @@ def log_posterior(
     d_variance = 0.5 * (off * off / mean_variance - 1.0) / mean_variance
 
     d_effects = np.empty(n_effects)
-    value, d_mean = binomial_pass(mean, effects, index, successes, trials, d_effects)
+    if family == BINARY:
+        value, d_mean = binomial_pass(mean, effects, index, observed, trials, d_effects)
+    else:
+        log_sd = x[at_sd] if family == RESIDUAL_SD else 0.0
+        value, d_mean, slope = gaussian_pass(
+            mean, effects, index, observed, trials, log_sd, numbers[3], numbers[4], d_effects
+        )
+        if family == RESIDUAL_SD:
+            grad[at_sd] += slope
     log_p += value
     d_mean -= off / mean_variance
     grad[x.shape[0] - 1] = d_mean
-    at_x, at_u = n_components, 0
-    for c in range(n_components):
+    if mu_nu > 0.0:
+        grad[n_scales - 1] += d_variance * mu_variance
+    at_x, at_u, at_sd = n_scales, 0, 0
+    for c in range(n_blocks):
         part = slice(at_u, at_u + sizes[c])
-        n_free = sizes[c] - 1 if swept[c] else sizes[c]
-        sd = np.exp(x[c])
-        if swept[c]:
-            grad[c] += d_variance * 2.0 * sd * sd / sizes[c]
+        n_free = sizes[c] - 1 if zero_sum[c] else sizes[c]
+        sd = sds[c]
         for i in range(at_u, at_u + sizes[c]):
             d_effects[i] -= weights[i] * d_mean + effects[i] / (sd * sd)
-        grad[c] += _place_back(sd, swept[c], scores[part], scales[part], w[part], d_effects[part])
-        if swept[c]:
+        slope = _place_back(sd, zero_sum[c], scores[part], scales[part], w[part], d_effects[part])
+        if kinds[c] != KNOWN:
+            grad[at_sd] += slope
+            if swept[c]:
+                grad[at_sd] += d_variance * 2.0 * sd * sd / sizes[c]
+            at_sd += 1
+        if zero_sum[c]:
             _spread_back(d_effects[part], grad[at_x : at_x + n_free])
         else:
             grad[at_x : at_x + n_free] = d_effects[part]
@@ -212,16 +256,16 @@ class DirectPosterior:
     def unpack(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Draws (..., n_free) to the values of the PyMC model's free variables, by name."""
         p = self.parameterisation
-        values = {f"sd({b.name})": np.exp(x[..., i]) for i, b in enumerate(p.blocks)}
-        at = len(p.blocks)
+        values = {name: np.exp(x[..., i]) for i, name in enumerate(scale_names(p))}
+        at = p.n_scales
         for block, part in zip(p.blocks, p.slices(), strict=True):
             w = x[..., at : at + block.n_free]
             if block.n_free:
-                given = values[f"sd({block.name})"][..., None] ** 2
-                given = given / (1.0 + given * p.information[part])
-                w = spread(w) if block.swept else w
+                sd = block.prior.sigma if block.fixed else values[f"sd({block.name})"][..., None]
+                given = sd**2 / (1.0 + sd**2 * p.information[part])
+                w = spread(w) if block.zero_sum else w
                 effects = np.sqrt(given) * w + given * p.scores[part]
-                mean = effects.mean(axis=-1, keepdims=True) if block.swept else 0.0
+                mean = effects.mean(axis=-1, keepdims=True) if block.zero_sum else 0.0
                 values[block.variable] = effects - mean
             at += block.n_free
         values[LOCATION] = x[..., -1]
@@ -236,21 +280,46 @@ def spread(free: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([free - norm, -total / np.sqrt(n)], axis=-1)
 
 
+def scale_names(p: Parameterisation) -> list[str]:
+    """Names of the variables whose logs come first, in their order."""
+    names = [f"sd({block.name})" for block in p.random]
+    names += [RESIDUAL] if p.residual_prior is not None else []
+    return names + ([MU_SCALE] if p.mu_nu > 0.0 else [])
+
+
 def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
     """Bind a parameterisation and its cells to `log_posterior`."""
     p = parameterisation
+    priors = [known(b.prior.sigma) if b.fixed else encode(b.prior) for b in p.blocks]
+    priors += [encode(p.residual_prior)] if p.residual_prior is not None else []
+    constant = sum((prior.constant for prior in priors), start=_other_constants(p))
+    graded, family = p.graded, BINARY
+    if graded is not None:
+        family = KNOWN_ERRORS if graded.prior is None else RESIDUAL_SD
+    totals = (0.0, 0.0) if graded is None else (graded.squares, graded.n_trials)
     arguments = (
         np.array([b.size for b in p.blocks], dtype=np.int64),
+        np.array([b.zero_sum for b in p.blocks], dtype=np.bool_),
         np.array([b.swept for b in p.blocks], dtype=np.bool_),
-        np.array([b.prior_sd for b in p.blocks], dtype=np.float64),
+        np.array([prior.kind for prior in priors], dtype=np.int64),
+        np.array([prior.a for prior in priors], dtype=np.float64),
+        np.array([prior.b for prior in priors], dtype=np.float64),
         p.information,
         p.scores,
-        p.mu_mean,
-        p.mu_sd,
         p.weights,
         p.index,
-        p.successes,
-        p.trials,
-        p.log_coefficients,
+        p.successes if graded is None else graded.means,
+        p.trials if graded is None else graded.precision,
+        family,
+        np.array([p.mu_mean, p.mu_sd, p.mu_nu, *totals, constant]),
     )
     return DirectPosterior(p, arguments)
+
+
+def _other_constants(p: Parameterisation) -> float:
+    """Constants of the likelihood and of the InverseGamma prior of mu's scale."""
+    constant = p.log_coefficients if p.graded is None else p.graded.constant
+    if p.mu_nu > 0.0:
+        half = 0.5 * p.mu_nu
+        constant += half * math.log(half) - math.lgamma(half)
+    return constant

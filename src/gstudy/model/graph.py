@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gstudy.model.gaussian import FusedGaussian
 from gstudy.model.likelihood import FusedBinomial
-from gstudy.model.parameterisation import LOCATION, Block, Parameterisation, parameterise
+from gstudy.model.parameterisation import (
+    LOCATION,
+    MU_SCALE,
+    RESIDUAL,
+    Block,
+    Parameterisation,
+    parameterise,
+)
+from gstudy.model.sd_priors import pymc_prior
 from gstudy.model.transforms import Standardised, SweptStandardised
 from gstudy.study.cells import Cells
 from gstudy.study.declaration import Study
@@ -17,18 +26,26 @@ from gstudy.study.estimable import Assessment, check
 if TYPE_CHECKING:
     import pymc as pm
 
-__all__ = ["build_model"]
+__all__ = ["build_model", "model_of", "observe", "prior_variance_of_mu"]
 
 Floats = NDArray[np.float64]
 
 
 def build_model(study: Study, trials: Any) -> pm.Model:
-    """The hierarchical logistic model of a study as a ``pm.Model``.
+    """The hierarchical model of a study as a ``pm.Model``.
 
-    ``logit P(y = 1) = mu + sum_c u_c[level]``, ``u_c ~ Normal(0, sd_c^2)``, one component per
-    index set; rows that share all levels are one binomial cell. The means of the effects are
-    swept into one location ``mu(swept)``, whose prior variance is ``s0^2 + sum_c sd_c^2 / K_c``;
-    mu and all level effects are recovered exactly from its draws by `gstudy.fit`.
+    ``eta = mu + sum_f b_f[level] + sum_c u_c[level]``, ``u_c ~ Normal(0, sd_c^2)``, one component
+    per index set, and ``b_f ~ ZeroSumNormal`` for each controlled facet with several levels. A
+    binary score has ``logit P(y = 1) = eta``, rows that share all levels are one binomial cell; a
+    graded one is ``Normal(eta, sd(residual))``, or has its known error, through the mean and the
+    squares of each cell. The means of the effects u are swept into one location ``mu(swept)``,
+    whose prior variance is ``s0^2 + sum_c sd_c^2 / K_c``; mu and all level effects are recovered
+    exactly from its draws by `gstudy.fit`. A StudentT prior of mu is a scale mixture: s0^2 is
+    multiplied by ``scale(mu) ~ InverseGamma(nu / 2, nu / 2)``.
+
+    A facet with `varies` has own sds of each system, ``u[t, s] = sd_s z[t, s]``, correlated between
+    systems where it is crossed with them, ``corr(z) ~ LKJ(2)``; free are then standard effects
+    ``z(<component>)``, ``partial(<component>)`` and the levels of the systems, standardised.
 
     Parameters
     ----------
@@ -39,7 +56,9 @@ def build_model(study: Study, trials: Any) -> pm.Model:
     -------
     pm.Model
         Free variables ``sd(<component>)`` and ``effect(<component>)`` (without their mean) per
-        component, and ``mu(swept)``, all logit; observed ``successes`` per cell.
+        component, ``fixed(<facet>)``, ``sd(residual)``, ``scale(mu)`` where there are such, and
+        ``mu(swept)``, on the logit scale or in units of a graded score; observed ``successes``,
+        or the mean ``scores``, per cell.
 
     Examples
     --------
@@ -50,7 +69,14 @@ def build_model(study: Study, trials: Any) -> pm.Model:
     """
     known = isinstance(trials, Assessment)
     assessment = trials.of(study) if known else check(study, trials)
-    return model_of(parameterise(assessment.cells, assessment.mu_prior), assessment.cells)
+    if any(component.varies for component in assessment.components):
+        from gstudy.model.own_graph import own_model
+        from gstudy.model.varying import vary
+
+        return own_model(vary(assessment))
+    cells = assessment.cells
+    p = parameterise(cells, assessment.mu_prior, assessment.residual_prior)
+    return model_of(p, cells)
 
 
 def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
@@ -60,21 +86,47 @@ def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
 
     p = parameterisation
     with pm.Model(coords=_coords(cells, p)) as model:
-        sds = [pm.HalfNormal(f"sd({b.name})", sigma=np.asarray(b.prior_sd)) for b in p.blocks]
+        sds = [pymc_prior(f"sd({b.name})", b.prior) for b in p.random]
+        residual = None if p.residual_prior is None else pymc_prior(RESIDUAL, p.residual_prior)
+        variance = prior_variance_of_mu(p) + sum(
+            sd**2 / b.size for b, sd in zip(p.random, sds, strict=True) if b.swept
+        )
+        known = [np.asarray(b.prior.sigma) for b in p.blocks if b.fixed]
         blocks = [
             _effects(block, sd, p.information[part], p.scores[part])
-            for block, sd, part in zip(p.blocks, sds, p.slices(), strict=True)
+            for block, sd, part in zip(p.blocks, [*sds, *known], p.slices(), strict=True)
         ]
         effects = pt.concatenate(blocks) if blocks else pt.zeros(0)
-        # Arrays, not Python floats: PyTensor would take those in single precision.
-        variance = np.asarray(p.mu_sd) ** 2 + sum(
-            sd**2 / b.size for b, sd in zip(p.blocks, sds, strict=True) if b.swept
-        )
         shift = pt.dot(p.weights, effects)
         location = pm.Normal(LOCATION, mu=p.mu_mean + shift, sigma=pt.sqrt(variance))
+        observe(p, location - shift, effects, residual)
+    return model
+
+
+def prior_variance_of_mu(p: Parameterisation) -> Any:
+    """Variance of mu before the data; of a StudentT prior given ``scale(mu)``, made here."""
+    import pymc as pm
+
+    # Arrays, not Python floats: PyTensor would take those in single precision.
+    variance = np.asarray(p.mu_sd) ** 2
+    if p.mu_nu == 0.0:
+        return variance
+    half = np.asarray(p.mu_nu / 2.0)
+    return variance * pm.InverseGamma(MU_SCALE, alpha=half, beta=half)
+
+
+def observe(p: Parameterisation, mean: Any, effects: Any, residual: Any) -> None:
+    """Add the likelihood: `mean` plus the effects of a cell is its linear predictor.
+
+    `residual` is the residual sd of graded scores, None where errors are known.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    if p.graded is None:
         pm.CustomDist(
             "successes",
-            location - shift,
+            mean,
             effects,
             p.index,
             p.trials,
@@ -85,7 +137,21 @@ def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
             observed=p.successes,
             dims="cell",
         )
-    return model
+        return
+    pm.CustomDist(
+        "scores",
+        mean,
+        effects,
+        np.asarray(0.0) if residual is None else pt.log(residual),
+        p.index,
+        p.graded.precision,
+        np.array([p.graded.squares, p.graded.n_trials, p.graded.constant]),
+        logp=_log_likelihood_of_scores,
+        random=_random_means,
+        signature="(),(m),(),(n,c),(n),(k)->(n)",
+        observed=p.graded.means,
+        dims="cell",
+    )
 
 
 def _coords(cells: Cells, p: Parameterisation) -> dict[str, Any]:
@@ -94,13 +160,13 @@ def _coords(cells: Cells, p: Parameterisation) -> dict[str, Any]:
 
 
 def _effects(block: Block, sd: Any, information: Floats, scores: Floats) -> Any:
-    """Effects of one component (logit): normal, summing to zero where swept."""
+    """Effects of one component: normal, summing to zero where swept or fixed."""
     import pymc as pm
     import pytensor.tensor as pt
 
     if block.n_free == 0:
         return pt.zeros(block.size)
-    if block.swept:
+    if block.zero_sum:
         transform = SweptStandardised(information, scores)
         return pm.ZeroSumNormal(
             block.variable, sigma=sd, dims=block.name, default_transform=transform
@@ -134,3 +200,28 @@ def _random_successes(
     rate = 1.0 / (1.0 + np.exp(-eta))
     generator = rng if rng is not None else np.random.default_rng()
     return np.asarray(generator.binomial(trials.astype(np.int64), rate), dtype=np.float64)
+
+
+def _log_likelihood_of_scores(
+    value: Any, mean: Any, effects: Any, log_sd: Any, index: Any, precision: Any, totals: Any
+) -> Any:
+    outputs: Any = FusedGaussian()(
+        mean, effects, log_sd, index, value, precision, totals[0], totals[1]
+    )
+    return outputs[0] + totals[2]
+
+
+def _random_means(
+    mean: Any,
+    effects: Any,
+    log_sd: Any,
+    index: NDArray[np.int32],
+    precision: Any,
+    totals: Any,
+    rng: np.random.Generator | None = None,
+    size: Any = None,
+) -> NDArray[np.float64]:
+    eta = np.expand_dims(mean, -1) + effects[..., index].sum(axis=-1)
+    sd = np.exp(np.expand_dims(log_sd, -1)) / np.sqrt(precision)
+    generator = rng if rng is not None else np.random.default_rng()
+    return np.asarray(generator.normal(eta, sd), dtype=np.float64)

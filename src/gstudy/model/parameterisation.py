@@ -7,7 +7,7 @@ one model.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,18 +15,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gstudy.model.modes import posterior_modes
+from gstudy.model.gaussian import GradedScores, graded_scores
+from gstudy.model.modes import Modes, posterior_modes
 
 if TYPE_CHECKING:
     from gstudy.study.cells import Cells
     from gstudy.study.priors import Prior
 
-__all__ = ["LOCATION", "Block", "Parameterisation", "parameterise"]
+__all__ = ["LOCATION", "MU_SCALE", "RESIDUAL", "Block", "Parameterisation", "parameterise"]
 
 Floats = NDArray[np.float64]
 
 LOCATION = "mu(swept)"
 """Name of the model's location: no facet can be called so."""
+
+RESIDUAL, MU_SCALE = "sd(residual)", "scale(mu)"
+"""Names of the residual sd of graded scores and of the scale of a StudentT prior of mu."""
 
 INFORMATION_KEPT = 0.4
 """Part of the information at the mode that the coordinates count on: trials are shared with the
@@ -37,22 +41,32 @@ systems on 83 ragged tasks 1106, 1291, 1362, 1051; 50 tasks x 4 trials 3262, 357
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One component as the sampler sees it."""
+    """One component as the sampler sees it.
+
+    Fixed effects sum to zero and have a known sd, `prior.sigma`; of any other component `prior` is
+    that of its sd.
+    """
 
     name: str
     size: int
-    prior_sd: float
+    prior: Prior
     swept: bool
+    fixed: bool = False
+
+    @property
+    def zero_sum(self) -> bool:
+        """Whether its variable sums to zero: fixed effects, and what is left of swept ones."""
+        return self.swept or self.fixed
 
     @property
     def n_free(self) -> int:
-        """Free coordinates: a swept component gives one up to the common mean."""
-        return self.size - 1 if self.swept else self.size
+        """Free coordinates: effects that sum to zero have one less than levels."""
+        return self.size - 1 if self.zero_sum else self.size
 
     @property
     def variable(self) -> str:
         """Name of its effects in the PyMC model; without their mean where swept."""
-        return f"effect({self.name})"
+        return f"fixed({self.name})" if self.fixed else f"effect({self.name})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +83,21 @@ class Parameterisation:
     where they say much the centred one; in between neither a funnel nor a ridge is left.
     `information` and `scores` are (n_effects,).
 
+    A StudentT prior of mu with `mu_nu` degrees of freedom is a scale mixture: mu is
+    Normal(mu_mean, mu_sd^2 scale), ``scale ~ InverseGamma(mu_nu / 2, mu_nu / 2)``; of a Normal one
+    `mu_nu` is 0.
+
+    Fixed effects are blocks that come last: they are in no mean and in no variance.
+
     `index` (n_cells, n_components) points into the effects of all components laid end to end.
+    `graded` has the scores of a gaussian study, whose `successes` are not used. The direct sampler
+    starts within `start_width` of `start` (n_free,).
     """
 
     blocks: tuple[Block, ...]
     mu_mean: float
     mu_sd: float
+    mu_nu: float
     weights: Floats
     information: Floats
     scores: Floats
@@ -82,11 +105,29 @@ class Parameterisation:
     successes: Floats
     trials: Floats
     log_coefficients: float
+    graded: GradedScores | None
+    start: Floats
+    start_width: Floats
 
     @property
     def n_free(self) -> int:
         """Number of unconstrained coordinates."""
-        return len(self.blocks) + sum(b.n_free for b in self.blocks) + 1
+        return len(self.start)
+
+    @property
+    def random(self) -> tuple[Block, ...]:
+        """The blocks with an sd to estimate."""
+        return tuple(block for block in self.blocks if not block.fixed)
+
+    @property
+    def residual_prior(self) -> Prior | None:
+        """Prior of the residual sd, where there is one to estimate."""
+        return None if self.graded is None else self.graded.prior
+
+    @property
+    def n_scales(self) -> int:
+        """Coordinates before the effects: log sds, and the log of mu's scale."""
+        return len(self.random) + (self.residual_prior is not None) + (self.mu_nu > 0.0)
 
     def slices(self) -> list[slice]:
         """Each component's part of the effects vector."""
@@ -97,6 +138,7 @@ class Parameterisation:
 def parameterise(
     cells: Cells,
     mu_prior: Prior,
+    residual_prior: Prior | None = None,
     *,
     sweep: Collection[str] | None = None,
     standardise: bool = True,
@@ -107,9 +149,11 @@ def parameterise(
     Parameters
     ----------
     cells : Cells
-        The design's cells and components.
+        The design's cells and components, fixed effects last.
     mu_prior : Prior
-        Normal prior of mu (logit).
+        Normal or StudentT, on the scale of the linear predictor.
+    residual_prior : Prior, optional
+        Of the residual sd of graded scores, where errors are not known.
     sweep : collection of component names, optional
         Components to sweep; all by default.
     standardise : bool
@@ -117,31 +161,70 @@ def parameterise(
     weighted : bool
         Weight the location by information (True) or equally.
     """
+    graded = graded_scores(cells, residual_prior)
     modes = posterior_modes(cells)
-    blocks, weights, information, scores, index, start = [], [], [], [], [], 0
+    blocks, weights, information, scores, index, begin = [], [], [], [], [], 0
     for c, component in enumerate(cells.components):
-        size = component.n_levels
-        swept = sweep is None or component.name in sweep
-        blocks.append(Block(component.name, size, component.prior.sigma, swept))
-        information.append(modes.information[c] * (INFORMATION_KEPT * standardise))
+        size, fixed = component.n_levels, component.fixed
+        swept = not fixed and (sweep is None or component.name in sweep)
+        blocks.append(Block(component.name, size, component.prior, swept, fixed))
+        kept = standardise * _bounded(cells, c)
+        information.append(modes.information[c] * INFORMATION_KEPT * kept)
         # At the modes' own sd, a^2 score is the mode.
-        scores.append(modes.effects[c] * (information[-1] + modes.sd[c] ** -2) * standardise)
-        weights.append(_weights(modes.information[c], swept and weighted))
-        index.append(cells.index[c] + start)
-        start += size
+        scores.append(modes.effects[c] * (information[-1] + modes.sd[c] ** -2) * kept)
+        weights.append(_weights(modes.information[c], blocks[-1].zero_sum and weighted))
+        index.append(cells.index[c] + begin)
+        begin += size
     n_cells = len(cells.trials)
+    mu = dict(mu_prior.parameters)
+    mu_nu = mu.get("nu", 0.0)
+    start, width = _start(blocks, modes, graded, mu_nu)
     return Parameterisation(
         blocks=tuple(blocks),
-        mu_mean=mu_prior.mu,
-        mu_sd=mu_prior.sigma,
+        mu_mean=mu["mu"],
+        mu_sd=mu["sigma"],
+        mu_nu=mu_nu,
         weights=np.concatenate(weights) if weights else np.zeros(0),
         information=np.concatenate(information) if information else np.zeros(0),
         scores=np.concatenate(scores) if scores else np.zeros(0),
         index=np.ascontiguousarray(np.array(index, dtype=np.int32).reshape(-1, n_cells).T),
         successes=cells.successes.astype(np.float64),
         trials=cells.trials.astype(np.float64),
-        log_coefficients=_log_coefficients(cells),
+        log_coefficients=_log_coefficients(cells) if graded is None else 0.0,
+        graded=graded,
+        start=start,
+        start_width=width,
     )
+
+
+def _bounded(cells: Cells, c: int) -> NDArray[np.bool_]:
+    """Whether the trials bound a level's effect on both sides.
+
+    Of a level that always or never passes they say only on which side it lies: its effect is a
+    half-normal of the component's own sd, for which the non-centred form is the right one. With
+    150 of 164 tasks like that the smallest ESS of 4,000 draws was 210 otherwise, and is 2,300.
+    """
+    size = cells.components[c].n_levels
+    if cells.graded is not None or cells.components[c].fixed:
+        return np.ones(size, dtype=np.bool_)
+    passed = np.bincount(cells.index[c], weights=cells.successes, minlength=size)
+    trials = np.bincount(cells.index[c], weights=cells.trials, minlength=size)
+    return np.asarray((passed > 0) & (passed < trials))
+
+
+def _start(
+    blocks: Sequence[Block], modes: Modes, graded: GradedScores | None, mu_nu: float
+) -> tuple[Floats, Floats]:
+    """Where the coordinates start, and how far from it: 1 in each, but in the unit of a score."""
+    sds = [modes.sd[c] for c, block in enumerate(blocks) if not block.fixed]
+    if graded is not None and graded.prior is not None:
+        sds.append(modes.residual_sd)
+    log_sds = np.zeros(len(sds)) if graded is None else np.log(sds)
+    others = np.zeros((mu_nu > 0.0) + sum(block.n_free for block in blocks))
+    start = np.concatenate([log_sds, others, [modes.middle]])
+    width = np.ones(len(start))
+    width[-1] = modes.unit
+    return start, width
 
 
 def _weights(information: Floats, weighted: bool) -> Floats:

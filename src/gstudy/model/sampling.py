@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.metadata import version
-from numbers import Real
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gstudy.errors import DeclarationError, explain
-from gstudy.fits.fitted import Fit, cell_groups
-from gstudy.fits.gates import ESS_LIMIT, Diagnostics, assess, warn_if_failed
+from gstudy.fits.fitted import Fit
+from gstudy.fits.gates import assess, warn_if_failed
 from gstudy.model.interrupts import interruptible
-from gstudy.model.parameterisation import Parameterisation, parameterise
+from gstudy.model.parameterisation import RESIDUAL, Parameterisation, parameterise
+from gstudy.model.recovered import Recovered, recovered_draws, recovered_tree
+from gstudy.model.settings import TARGET_ACCEPT, Settings, make_settings, second_attempt
 from gstudy.model.sweep import recover, redraw_shifts, shifting_pairs
-from gstudy.study.assessment import LARGEST_STORED, Assessment
+from gstudy.study.assessment import Assessment
 from gstudy.study.declaration import Study
 from gstudy.study.estimable import assess as assess_design
 from gstudy.study.estimable import warn_if_left_out
 
 if TYPE_CHECKING:
+    import pymc as pm
     import xarray as xr
 
-__all__ = ["fit"]
+__all__ = ["fit", "fit_assessed"]
 
 Floats = NDArray[np.float64]
-
-TARGET_ACCEPT = 0.95
-REFIT_TARGET_ACCEPT = 0.99
 
 _POLL_SECONDS = 0.002
 
@@ -57,7 +53,10 @@ def fit(
     """Fit the declared study to its trials.
 
     The model is ``logit P(y = 1) = mu + sum_c u_c[level]`` with one normal component per index
-    set (see `build_model`). If a gate fails, one refit at target_accept 0.99 is made and recorded.
+    set, or the same linear predictor for graded scores with a normal residual; controlled facets
+    with several levels add fixed effects that sum to zero (see `build_model`). If a gate fails, one
+    refit is made and recorded: at target_accept 0.99 after divergences, else 4 times as long,
+    keeping every fourth draw.
 
     Parameters
     ----------
@@ -84,6 +83,9 @@ def fit(
     Returns
     -------
     Fit
+        Its posterior has ``mu``, ``sd(<component>)`` and ``u(<component>)``, ``fixed(<facet>)`` of
+        controlled facets and ``sd(residual)`` of graded scores without known errors: on the logit
+        scale, or in score units.
 
     Raises
     ------
@@ -103,24 +105,30 @@ def fit(
     >>> study, trials = gs.example("airline")
     >>> fit = gs.fit(study, trials, seed=1, sampler="direct", progress=False)  # doctest: +SKIP
     """
-    settings = _Settings(
-        seed=_seed(seed),
-        draws=_whole("draws", draws, 1),
-        tune=_whole("tune", tune, 1),
-        chains=_whole("chains", chains, 1),
-        cores=None if cores is None else _whole("cores", cores, 1),
+    settings = make_settings(
+        seed=seed,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        cores=cores,
         sampler=sampler,
         target_accept=target_accept,
-        progress=progress and _can_show_progress(),
+        progress=progress,
         store_effects=store_effects,
     )
-    assessment = _assessed(study, trials)
-    result = _attempt(assessment, settings, refits=())
-    if _worth_refitting(result.diagnostics, settings):
-        settings = settings.stricter()
-        result = _attempt(assessment, settings, refits=(_refit_note(result.diagnostics),))
+    result = fit_assessed(_assessed(study, trials), settings)
     warn_if_failed(result.diagnostics, stacklevel=3)
     return result
+
+
+def fit_assessed(assessment: Assessment, settings: Settings) -> Fit:
+    """Sample a design, and once more if a gate fails (see `second_attempt`); no warning."""
+    result = _attempt(assessment, settings, refits=())
+    again = second_attempt(result.diagnostics, settings)
+    if again is None:
+        return result
+    settings, why = again
+    return _attempt(assessment, settings, refits=(why,))
 
 
 def _assessed(study: Study, trials: Any) -> Assessment:
@@ -132,77 +140,77 @@ def _assessed(study: Study, trials: Any) -> Assessment:
     return assessment
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    seed: int
-    draws: int
-    tune: int
-    chains: int
-    cores: int | None
-    sampler: str
-    target_accept: float
-    progress: bool
-    store_effects: bool | None
-
-    def __post_init__(self) -> None:
-        if self.sampler not in ("pymc", "direct"):
-            raise DeclarationError(
-                explain("unknown sampler", given=self.sampler, allowed=["pymc", "direct"])
-            )
-        number = isinstance(self.target_accept, Real)
-        if not number or not 0.0 < self.target_accept < 1.0:
-            raise DeclarationError(
-                explain(
-                    "target_accept is out of range",
-                    given=self.target_accept,
-                    allowed="a number between 0 and 1, such as 0.95",
-                )
-            )
-
-    def stricter(self) -> _Settings:
-        from dataclasses import replace
-
-        return replace(self, target_accept=REFIT_TARGET_ACCEPT)
-
-    def recorded(self) -> dict[str, Any]:
-        """What a saved run says of how it was made."""
-        packages = ("gstudy", "pymc", "nutpie", "numba", "numpy", "arviz")
-        return {
-            "seed": self.seed,
-            "draws": self.draws,
-            "tune": self.tune,
-            "chains": self.chains,
-            "sampler": self.sampler,
-            "target_accept": self.target_accept,
-            "versions": {name: version(name) for name in packages},
-        }
-
-
-def _attempt(assessment: Assessment, settings: _Settings, refits: tuple[str, ...]) -> Fit:
+def _attempt(assessment: Assessment, settings: Settings, refits: tuple[str, ...]) -> Fit:
     """Sample once, recover, measure."""
-    cells = assessment.cells
-    p = parameterise(cells, assessment.mu_prior)
-    sample = _sample_direct if settings.sampler == "direct" else _sample_pymc
     with interruptible():
-        values, stats = sample(p, assessment, settings)
-    rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
-    mu, effects = recover(p, values, rng)
-    sds = [values[f"sd({block.name})"] for block in p.blocks]
-    flat = [e.reshape(-1, e.shape[-1]) for e in effects]
-    redraw_shifts(cells, [sd.ravel() for sd in sds], flat, rng, shifting_pairs(cells))
-    quantities = {"mu": mu} | {f"sd({b.name})": sd for b, sd in zip(p.blocks, sds, strict=True)}
-    levels = _object_levels(assessment, mu, effects)
+        recovered, stats = _posterior(assessment, settings)
+    quantities = {**recovered.scalars, **recovered.derived}
     return Fit(
-        posterior=_tree(assessment, quantities, effects, stats, settings.store_effects),
+        posterior=recovered_tree(assessment, recovered, _last_of(stats, settings.keep_every)),
         study=assessment.study,
         design=assessment,
-        diagnostics=assess(quantities | levels, stats, refits=refits),
+        diagnostics=assess(quantities, stats, refits=refits),
         settings=settings.recorded(),
     )
 
 
+def _thinned(values: Mapping[str, Floats], keep_every: int) -> dict[str, Floats]:
+    """The last of every so many draws of each chain."""
+    return {name: x[:, keep_every - 1 :: keep_every] for name, x in values.items()}
+
+
+def _last_of(stats: xr.Dataset, keep_every: int) -> xr.Dataset:
+    """Sampler statistics of the draws that are kept; the gates count those of all."""
+    kept = stats.isel(draw=slice(keep_every - 1, None, keep_every))
+    return kept.assign_coords(draw=np.arange(kept.sizes["draw"]))
+
+
+def _posterior(assessment: Assessment, settings: Settings) -> tuple[Recovered, xr.Dataset]:
+    """Draws of the swept model, and back from it."""
+    if any(component.varies for component in assessment.components):
+        return _own_posterior(assessment, settings)
+    cells = assessment.cells
+    p = parameterise(cells, assessment.mu_prior, assessment.residual_prior)
+    sample = _sample_direct if settings.sampler == "direct" else _sample_pymc
+    values, stats = sample(p, assessment, settings)
+    values = _thinned(values, settings.keep_every)
+    rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
+    mu, effects = recover(p, values, rng)
+    names = [f"sd({block.name})" for block in p.random]
+    flat = [e.reshape(-1, e.shape[-1]) for e in effects]
+    sds = [values[name].ravel() for name in names]
+    redraw_shifts(cells, sds, flat, rng, shifting_pairs(cells))
+    names += [RESIDUAL] if p.residual_prior is not None else []
+    scales = {"mu": mu} | {name: values[name] for name in names}
+    return recovered_draws(assessment, scales, effects, settings.store_effects), stats
+
+
+def _own_posterior(assessment: Assessment, settings: Settings) -> tuple[Recovered, xr.Dataset]:
+    """The same with own sds of each system."""
+    from gstudy.model.levels import recover_levels
+    from gstudy.model.own_graph import own_model
+    from gstudy.model.own_recovered import recovered_own
+    from gstudy.model.varying import vary
+
+    if settings.sampler == "direct":
+        raise DeclarationError(
+            explain(
+                "the direct sampler has no own sds (varies)",
+                given="direct",
+                allowed=["pymc"],
+                do='Use sampler="pymc", or fit each system by itself with gs.fit_by.',
+            )
+        )
+    varying = vary(assessment)
+    values, stats = _sample_model(lambda: own_model(varying), settings)
+    values = _thinned(values, settings.keep_every)
+    rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
+    draws = recover_levels(varying, values, rng)
+    return recovered_own(assessment, varying, draws, rng, settings.store_effects), stats
+
+
 def _sample_direct(
-    p: Parameterisation, assessment: Assessment, settings: _Settings
+    p: Parameterisation, assessment: Assessment, settings: Settings
 ) -> tuple[Mapping[str, Floats], xr.Dataset]:
     import nutpie
 
@@ -212,7 +220,7 @@ def _sample_direct(
     posterior = direct_posterior(p)
     running = nutpie.sample(
         compile_direct(posterior),
-        draws=settings.draws,
+        draws=settings.draws * settings.keep_every,
         tune=settings.tune,
         chains=settings.chains,
         cores=_cores(settings),
@@ -239,18 +247,25 @@ def _is_finished(running: Any) -> bool:
 
 
 def _sample_pymc(
-    p: Parameterisation, assessment: Assessment, settings: _Settings
+    p: Parameterisation, assessment: Assessment, settings: Settings
 ) -> tuple[Mapping[str, Floats], xr.Dataset]:
+    from gstudy.model.graph import model_of
+
+    return _sample_model(lambda: model_of(p, assessment.cells), settings)
+
+
+def _sample_model(
+    write: Callable[[], pm.Model], settings: Settings
+) -> tuple[Mapping[str, Floats], xr.Dataset]:
+    """Draws of the free variables of a PyMC model."""
     import pymc as pm
     from pytensor.configdefaults import config
 
-    from gstudy.model.graph import model_of
-
     # Fast-math compiles to other instructions from a cold cache than from a warm one, and one
     # seed then gives two sets of draws.
-    with config.change_flags(numba__fastmath=False), model_of(p, assessment.cells):
+    with config.change_flags(numba__fastmath=False), write():
         trace = pm.sample(
-            draws=settings.draws,
+            draws=settings.draws * settings.keep_every,
             tune=settings.tune,
             chains=settings.chains,
             cores=_cores(settings),
@@ -267,80 +282,7 @@ def _sample_pymc(
     return free, trace["sample_stats"].to_dataset()
 
 
-def _cores(settings: _Settings) -> int:
+def _cores(settings: Settings) -> int:
     import os
 
     return settings.cores or min(settings.chains, os.cpu_count() or 1)
-
-
-def _object_levels(assessment: Assessment, mu: Floats, effects: list[Floats]) -> dict[str, Floats]:
-    """Logit level of each system: what every number of one system is computed from."""
-    obj = assessment.study.object
-    for c, component in enumerate(assessment.components):
-        if obj is not None and component.facets == frozenset({obj}):
-            labels = assessment.cells.level_labels(c)
-            return {f"mu + u({x})": mu + effects[c][..., i] for i, x in enumerate(labels)}
-    return {}
-
-
-def _tree(
-    assessment: Assessment,
-    quantities: Mapping[str, Floats],
-    effects: list[Floats],
-    stats: xr.Dataset,
-    store_effects: bool | None,
-) -> xr.DataTree:
-    """The posterior as a DataTree with ArviZ groups and facet labels as coordinates."""
-    import xarray as xr
-
-    n_chains, n_draws = quantities["mu"].shape
-    sample = ("chain", "draw")
-    coords: dict[str, Any] = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
-    variables: dict[str, Any] = {name: (sample, q) for name, q in quantities.items()}
-    for c, component in enumerate(assessment.components):
-        name = component.name
-        coords[name] = np.array(assessment.cells.level_labels(c), dtype=str)
-        if store_effects or component.n_levels <= LARGEST_STORED:
-            variables[f"u({name})"] = ((*sample, name), effects[c])
-        else:
-            variables[f"u_mean({name})"] = (name, effects[c].mean(axis=(0, 1)))
-            variables[f"u_sd({name})"] = (name, effects[c].std(axis=(0, 1)))
-    groups = {
-        "posterior": xr.Dataset(variables, coords=coords),
-        "sample_stats": stats.drop_attrs(),
-        **cell_groups(assessment),
-    }
-    return xr.DataTree.from_dict(groups)
-
-
-def _worth_refitting(diagnostics: Diagnostics, settings: _Settings) -> bool:
-    """A refit cannot help a run too short to pass, and is made once."""
-    enough = settings.chains * settings.draws >= 2 * ESS_LIMIT and settings.chains > 1
-    return enough and not diagnostics.passed and settings.target_accept < REFIT_TARGET_ACCEPT
-
-
-def _refit_note(diagnostics: Diagnostics) -> str:
-    return f"refitted at target_accept {REFIT_TARGET_ACCEPT} because: " + "; ".join(
-        diagnostics.failures()[:3]
-    )
-
-
-def _can_show_progress() -> bool:
-    """Only where someone watches: a terminal or a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
-
-
-def _seed(seed: int | None) -> int:
-    if seed is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    return _whole("seed", seed, 0, 2**32 - 1)
-
-
-def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if whole and least <= value and (most is None or value <= most):
-        return int(value)
-    upto = f"{least} or more" if most is None else f"{least} to {most}"
-    raise DeclarationError(
-        explain(f"{name} is not a whole number in range", given=value, allowed=f"whole, {upto}")
-    )

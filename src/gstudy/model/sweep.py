@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gstudy.model.parameterisation import LOCATION, Parameterisation
+from gstudy.model.parameterisation import LOCATION, MU_SCALE, Parameterisation
 
 if TYPE_CHECKING:
     from gstudy.study.cells import Cells
@@ -38,13 +38,14 @@ def recover(
     ----------
     parameterisation : Parameterisation
     values : mapping
-        Draws (...,) of ``sd(<component>)`` and ``mu(swept)`` and (..., K) of each effect variable.
+        Draws (...,) of ``sd(<component>)``, ``mu(swept)`` and, under a StudentT prior of mu,
+        ``scale(mu)``, and (..., K) of each effect variable.
     rng : numpy.random.Generator
 
     Returns
     -------
     mu : array (...,)
-    effects : list of arrays (..., K), one per component, logit scale
+    effects : list of arrays (..., K), one per component, fixed effects last: as they were sampled
     """
     p = parameterisation
     effects: list[Floats] = []
@@ -54,7 +55,8 @@ def recover(
         none = np.zeros((*swept_mean.shape, block.size))
         effects.append(np.array(values[block.variable]) if block.n_free else none)
         swept_mean -= effects[-1] @ p.weights[part]
-    variances = [np.full(swept_mean.shape, p.mu_sd**2)]
+    scale = values[MU_SCALE] if p.mu_nu > 0.0 else 1.0
+    variances = [np.full(swept_mean.shape, p.mu_sd**2 * scale)]
     variances += [values[f"sd({b.name})"] ** 2 / b.size for b in p.blocks if b.swept]
     means = [rng.standard_normal(swept_mean.shape) * np.sqrt(v) for v in variances]
     means[0] += p.mu_mean
@@ -68,13 +70,15 @@ def recover(
 
 def shifting_pairs(cells: Cells) -> list[tuple[int, int]]:
     """Pairs (outer, inner) of components worth redrawing: an outer level that never or always
-    passes moves freely against the inner levels below it, and NUTS is slow to follow."""
-    pairs = []
-    for a, outer in enumerate(cells.components):
+    passes moves freely against the inner levels below it, and NUTS is slow to follow. There is
+    none among graded scores, and fixed effects are bound to sum to zero."""
+    pairs: list[tuple[int, int]] = []
+    random = [] if cells.graded is not None else [c for c in cells.components if not c.fixed]
+    for a, outer in enumerate(random):
         passes = np.bincount(cells.index[a], weights=cells.successes, minlength=outer.n_levels)
         trials = np.bincount(cells.index[a], weights=cells.trials, minlength=outer.n_levels)
         if ((passes == 0) | (passes == trials)).any():
-            inner = [b for b, c in enumerate(cells.components) if outer.facets < c.facets]
+            inner = [b for b, c in enumerate(random) if outer.facets < c.facets]
             pairs += [(a, b) for b in inner]
     return pairs
 

@@ -8,32 +8,46 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from gstudy.display import Shown, Table
+from gstudy._words import listed, plural
+from gstudy.display import Shown, Table, number
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
+from gstudy.questions.banks import bank_levels, bank_mean, bank_text, new_level_mean
+from gstudy.questions.observed import (
+    UNNAMED,
+    naive_bounds,
+    naive_interval,
+    observed_scores,
+    spread_unevenly,
+)
 from gstudy.variance.basis import latent_of
-from gstudy.variance.draws import proportion
-from gstudy.variance.kernel import logistic_mean
+from gstudy.variance.draws import Array, proportion
+from gstudy.variance.latent import BINARY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
     import xarray as xr
 
     from gstudy.variance.latent import Latent
 
-__all__ = ["SHARED_SDS", "UNNAMED", "Score", "listed", "naive_interval", "plural", "score"]
-
-EVERYTHING = "all trials"
-"""Row of a study without an object of measurement."""
-
-UNNAMED = "scored"
-"""Index of the table of such a study."""
+__all__ = [
+    "SHARED_SDS",
+    "UNNAMED",
+    "Score",
+    "average_text",
+    "kind_of_score",
+    "listed",
+    "naive_interval",
+    "plural",
+    "posterior_scores",
+    "score",
+    "score_estimand",
+    "spans",
+]
 
 SHARED_SDS = (
-    "The systems share one set of sds here. For a system's own variances, fit its trials alone."
+    "The systems share one set of sds here. For a system's own variances, fit its trials alone"
+    " (gs.fit_by), or declare what varies by them."
 )
 
 NO_EFFECTS = (
@@ -58,18 +72,27 @@ class Score(Shown):
     draws : xarray.DataArray (chain, draw, system)
         Posterior of the estimand, score scale.
     observed : pandas.DataFrame
-        Index: systems; columns `n_trials`, `passes` and, per facet that the model knows,
+        Index: systems; columns `n_trials`, `rate`, `sd` and, per facet that the model knows,
         `n_<facet>`, the number of its levels.
     estimand : str
         What the full interval is an interval of, in words.
     notes : tuple of str
         What a reader must know beside it.
+    average : str
+        How the observed score weights its trials, in words.
+    family : {"binary", "gaussian"}
+        Of graded scores everything is in score units, not in percent.
+    bank : bool
+        Whether the full interval is of a finite bank.
     """
 
     draws: xr.DataArray
     observed: pd.DataFrame
     estimand: str
     notes: tuple[str, ...] = ()
+    average: str = "mean over trials"
+    family: str = BINARY
+    bank: bool = False
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """The table, one row per system.
@@ -82,9 +105,10 @@ class Score(Shown):
         Returns
         -------
         pandas.DataFrame
-            Index: systems; columns `n_trials`, `n_<facet>`, `rate` (observed), `naive_lower`,
-            `naive_upper` (Wilson), `mean`, `median`, `lower`, `upper` (equal-tailed, of the
-            estimand) and `ratio`, the full width over the naive one. Score scale.
+            Index: systems; columns `n_trials`, `n_<facet>`, `rate` (observed, averaged as the
+            study declares), `naive_lower`, `naive_upper` (Wilson; of graded scores mean +- z s /
+            sqrt(n)), `mean`, `median`, `lower`, `upper` (equal-tailed, of the estimand) and
+            `ratio`, the full width over the naive one. Score scale.
 
         Raises
         ------
@@ -92,20 +116,21 @@ class Score(Shown):
             For a level outside (0, 1).
         """
         level = proportion(level, "level")
-        passed = self.observed["passes"].to_numpy()
-        trials = self.observed["n_trials"].to_numpy()
-        low, high = naive_interval(passed, trials, level)
-        values = self.draws.transpose("system", ...).to_numpy().reshape(len(passed), -1)
+        low, high = naive_bounds(self.observed, self.family, level)
+        values = self.draws.transpose("system", ...).to_numpy().reshape(len(low), -1)
         tails = np.quantile(values, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=1)
-        table = self.observed.drop(columns="passes").assign(
-            rate=passed / trials,
+        width = high - low
+        table = self.observed.drop(columns=["rate", "sd"]).assign(
+            rate=self.observed["rate"],
             naive_lower=low,
             naive_upper=high,
             mean=values.mean(axis=1),
             median=tails[1],
             lower=tails[0],
             upper=tails[2],
-            ratio=(tails[2] - tails[0]) / (high - low),
+            ratio=np.divide(
+                tails[2] - tails[0], width, out=np.full(len(low), np.nan), where=width > 0
+            ),
         )
         table.attrs.update(
             scale="score", estimand=self.estimand, interval="equal-tailed", level=level
@@ -114,34 +139,34 @@ class Score(Shown):
 
     def table(self, level: float = 0.95) -> Table:
         """The summary as a table that can be printed."""
-        summary = self.summary(level)
+        summary, covered = self.summary(level), "this bank" if self.bank else "new levels"
+        digits = "percent1" if self.family == BINARY else "number3"
         frame = pd.DataFrame(
             {
                 "trials": summary["n_trials"],
                 "score": summary["rate"],
-                "naive interval": _spans(summary["naive_lower"], summary["naive_upper"]),
-                "new levels": summary["mean"],
-                "full interval": _spans(summary["lower"], summary["upper"]),
+                "naive interval": spans(
+                    summary["naive_lower"], summary["naive_upper"], self.family
+                ),
+                covered: summary["mean"],
+                "full interval": spans(summary["lower"], summary["upper"], self.family),
                 "ratio": summary["ratio"],
             }
         )
+        naive = "Wilson" if self.family == BINARY else "mean +- z s / sqrt(n)"
         return Table(
             frame=frame,
-            title="Score (observed pass rate)",
+            title=f"Score: observed {kind_of_score(self.family)} ({self.average}), interval of the "
+            f"{self.estimand}",
             scale="score",
             level=level,
             notes=(
-                "naive: Wilson, as if every trial were independent of the others",
-                f"new levels, full interval: {self.estimand}",
+                f"naive: {naive}, as if every trial were independent of the others",
+                f"{covered}, full interval: {self.estimand}",
                 "ratio: how many times as wide as the naive interval the full one is",
                 *self.notes,
             ),
-            formats={
-                "trials": "int",
-                "score": "percent1",
-                "new levels": "percent1",
-                "ratio": "decimal1",
-            },
+            formats={"trials": "int", "score": digits, covered: digits, "ratio": "decimal1"},
         )
 
 
@@ -150,8 +175,9 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
 
     The estimand is the pass rate over new levels of every random facet,
     ``E[expit(mu + u_o + e)]`` with ``e ~ Normal(0, S)``, u_o the system's own effect and S the sum
-    of all other variances, computed per draw. The naive interval is Wilson's (1927) over the
-    trials.
+    of all other variances, computed per draw. Where the study declares a `universe` it is the mean
+    over that bank: fitted effects of the levels that were run, new draws for the others. The naive
+    interval is Wilson's (1927) over the trials; the observed score is averaged as declared.
 
     Parameters
     ----------
@@ -183,13 +209,8 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
                 allowed="what gs.fit and gs.load return",
             )
         )
-    latent, observed = latent_of(fit), _observed(fit)
-    rates = _rates(latent)
-    unable: tuple[str, ...] = ()
-    if set(rates) != set(observed.index):
-        if len(observed) > 1:
-            observed, unable = _observed(fit, apart=False), (NO_EFFECTS,)
-        rates = {observed.index[0]: _rate(latent)}
+    latent = latent_of(fit)
+    rates, observed, unable = posterior_scores(fit, latent)
     names = list(observed.index) if system is None else [_known(system, list(observed.index))]
     draws = xr.DataArray(
         np.stack([rates[name] for name in names], axis=-1),
@@ -197,139 +218,87 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
         coords={"system": np.array(names, dtype=object)},
         name="score",
     )
-    uneven = UNEVEN if _uneven(fit) else None
-    note = stamp(draws, fit.diagnostics)
-    shared = SHARED_SDS if len(rates) > 1 else None
+    uneven = UNEVEN if fit.study.averaged_over is None and spread_unevenly(fit) else None
+    shared = SHARED_SDS if len(rates) > 1 and not latent.own else None
     return Score(
         draws=draws,
         observed=observed.loc[names],
-        estimand=_estimand(fit),
-        notes=tuple(text for text in (note, uneven, shared, *unable) if text),
+        estimand=score_estimand(fit, latent),
+        notes=tuple(
+            text for text in (stamp(draws, fit.diagnostics), uneven, shared, *unable) if text
+        ),
+        average=average_text(fit),
+        family=fit.study.family,
+        bank=bank_levels(fit, latent, None) is not None,
     )
 
 
-def naive_interval(
-    passed: npt.ArrayLike, trials: npt.ArrayLike, level: float = 0.95
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Wilson's interval of a pass rate, as if every trial were independent.
+def posterior_scores(
+    fit: Fit, latent: Latent
+) -> tuple[dict[str, Array], pd.DataFrame, tuple[str, ...]]:
+    """Draws of every system's declared estimand, with what was observed of it.
 
     Parameters
     ----------
-    passed, trials : array
-    level : float
-        In (0, 1).
+    fit : Fit
+    latent : Latent
+        Of the same fit.
 
     Returns
     -------
-    lower, upper : array
-        Score scale; never of width 0.
-
-    Examples
-    --------
-    >>> low, high = naive_interval(0, 307)
-    >>> float(low), round(float(high), 6)
-    (0.0, 0.012358)
+    rates : dict of str to array (chain, draw)
+        Score scale.
+    observed : pandas.DataFrame
+        As `observed_scores`, with the same labels.
+    notes : tuple of str
     """
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(
-        np.asarray(passed), np.asarray(trials), alpha=1 - level, method="wilson"
-    )
-    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-
-
-def plural(facet: str) -> str:
-    """The plural of a facet's name, as prose needs it.
-
-    >>> plural("task"), plural("query"), plural("judge_call")
-    ('tasks', 'queries', 'judge_calls')
-    """
-    if facet.endswith(("s", "x", "ch", "sh")):
-        return f"{facet}es"
-    if facet.endswith("y") and facet[-2:-1] not in set("aeiou"):
-        return f"{facet[:-1]}ies"
-    return f"{facet}s"
+    observed = observed_scores(fit)
+    given = {} if latent.object is None else {name: name for name in latent.object_effects}
+    if set(given) == set(observed.index):
+        return {name: _estimate(fit, latent, name) for name in observed.index}, observed, ()
+    unable: tuple[str, ...] = ()
+    if len(observed) > 1:
+        observed, unable = observed_scores(fit, apart=False), (NO_EFFECTS,)
+    return {observed.index[0]: _estimate(fit, latent, None)}, observed, unable
 
 
-def listed(words: Sequence[str]) -> str:
-    """Words as prose lists them.
-
-    >>> listed(["tasks", "snapshots", "judges"])
-    'tasks, snapshots and judges'
-    """
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def _rates(latent: Latent) -> dict[str, npt.NDArray[np.float64]]:
-    """Draws (chain, draw) of the estimand of each system that has an effect of its own."""
-    if latent.object is None:
-        return {}
-    return {name: _rate(latent.given(name)) for name in latent.object_effects}
-
-
-def _rate(latent: Latent) -> npt.NDArray[np.float64]:
-    """Pass rate over new levels of every component."""
-    return logistic_mean(latent.mu, latent.variances.sum(axis=0))
-
-
-def _observed(fit: Fit, *, apart: bool = True) -> pd.DataFrame:
-    """Trials, passes and levels of each facet, per system."""
-    cells = fit.design.cells
-    measured = fit.study.object
-    groups = {EVERYTHING: np.ones(len(cells.trials), dtype=bool)}
-    if apart and measured in cells.facets:
-        column = cells.codes[:, cells.facets.index(measured)]
-        groups = {label: column == code for code, label in enumerate(cells.labels[measured])}
-    rows = [
-        {
-            "n_trials": int(cells.trials[mask].sum()),
-            "passes": int(cells.successes[mask].sum()),
-            **_levels(fit, mask),
-        }
-        for mask in groups.values()
-    ]
-    name = measured if measured in cells.facets and apart else UNNAMED
-    return pd.DataFrame(rows, index=pd.Index(list(groups), name=name, dtype=object))
-
-
-def _uneven(fit: Fit) -> bool:
-    """Whether levels of a facet differ in their number of trials within one system.
-
-    Then the pooled score and the pass rate over new levels are two quantities.
-    """
-    cells, measured = fit.design.cells, fit.study.object
-    own = [cells.facets.index(measured)] if measured in cells.facets else []
-    for facet in cells.facets:
-        inside = {facet, *fit.study.closure(facet)} & set(cells.facets)
-        columns = sorted({*own, *(cells.facets.index(f) for f in inside)})
-        _, level = np.unique(cells.codes[:, columns], axis=0, return_inverse=True)
-        totals = np.bincount(level.ravel(), weights=cells.trials)
-        system = np.zeros(len(totals), dtype=int)
-        if own:
-            system[level.ravel()] = cells.codes[:, own[0]]
-        means = np.bincount(system, weights=totals) / np.maximum(np.bincount(system), 1)
-        if (totals != means[system]).any():
-            return True
-    return False
-
-
-def _levels(fit: Fit, mask: npt.NDArray[np.bool_]) -> dict[str, int]:
-    """Number of levels of each facet, parents included, among some cells."""
-    cells, study = fit.design.cells, fit.study
-    counts = {}
-    for facet in cells.facets:
-        if facet != study.object:
-            columns = [cells.facets.index(f) for f in study.closure(facet) if f in cells.facets]
-            counts[f"n_{facet}"] = len(np.unique(cells.codes[mask][:, columns], axis=0))
-    return counts
-
-
-def _estimand(fit: Fit) -> str:
-    """The claim in words: what is drawn anew."""
-    design = fit.design
-    gone = {*design.not_sampled, *design.pinned, fit.study.object}
+def score_estimand(fit: Fit, latent: Latent) -> str:
+    """The claim in words: the bank, and what is drawn anew."""
+    gone = {*fit.design.not_sampled, *fit.design.pinned, fit.study.object}
+    gone |= {facet for component in fit.design.fixed for facet in component.facets}
+    bank = []
+    if bank_levels(fit, latent, None) is not None:
+        text, inside = bank_text(fit)
+        bank, gone = [text], gone | inside
     drawn = [f"new {plural(f.name)}" for f in fit.study.facets if f.name not in gone]
-    return f"pass rate over {listed(drawn) or 'new trials'}"
+    return f"{kind_of_score(fit.study.family)} over {listed([*bank, *drawn]) or 'new trials'}"
+
+
+def kind_of_score(family: str) -> str:
+    """What a mean of scores is called."""
+    return "pass rate" if family == BINARY else "mean score"
+
+
+def average_text(fit: Fit) -> str:
+    """How the reported score weights its trials, in words."""
+    over = fit.study.averaged_over
+    return "mean over trials" if over is None else f"mean of the {over} means"
+
+
+def spans(lower: pd.Series[float], upper: pd.Series[float], family: str) -> list[str]:
+    """Intervals as text, in percent; of graded scores in their unit."""
+    if family == BINARY:
+        return [f"{100 * a:.1f}% to {100 * b:.1f}%" for a, b in zip(lower, upper, strict=True)]
+    return [f"{number(a)} to {number(b)}" for a, b in zip(lower, upper, strict=True)]
+
+
+def _estimate(fit: Fit, latent: Latent, label: str | None) -> Array:
+    """Draws (chain, draw) of the declared estimand of one system."""
+    levels = bank_levels(fit, latent, label)
+    if levels is not None:
+        # One seed: the same fit gives the same numbers.
+        return bank_mean(fit, label, levels, seed=0)
+    return new_level_mean(latent if label is None else latent.given(label))
 
 
 def _known(system: object, systems: list[str]) -> str:
@@ -342,9 +311,3 @@ def _known(system: object, systems: list[str]) -> str:
             do=did_you_mean(system, systems),
         )
     )
-
-
-def _spans(lower: pd.Series[float], upper: pd.Series[float]) -> list[str]:
-    """Intervals as text, in percent."""
-    pairs = zip(lower, upper, strict=True)
-    return [f"{100 * low:.1f}% to {100 * high:.1f}%" for low, high in pairs]

@@ -1,23 +1,33 @@
-"""What a check finds: verdicts, components, cells, the design, notes; and how it is shown."""
+"""What a check finds: verdicts, components, cells, the design, notes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import PurePath
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gstudy.display import Table, number, printable, wrapped
+from gstudy.display import Table, printable
 from gstudy.errors import DeclarationError, QuantityError, did_you_mean, explain
+from gstudy.study.check_report import (
+    WIDTH,
+    auto_text,
+    collect_table,
+    collect_text,
+    component_table,
+    crossed_table,
+    heading,
+    listed,
+    nested_table,
+)
 from gstudy.study.checking.layout import NESTED
-from gstudy.study.components import MERGED, TOO_FEW_TRIALS, Component, Verdict
-from gstudy.study.priors import MU_DEFAULT, Prior
+from gstudy.study.components import FIXED, Component, Verdict
+from gstudy.study.priors import Prior, default_mu_prior, default_residual_prior
+from gstudy.study.universe import claim_table, is_told
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gstudy.study.cells import Cells
-    from gstudy.study.checking.layout import Layout, Pairing
+    from gstudy.study.checking.layout import Layout
     from gstudy.study.declaration import Study
     from gstudy.study.index_sets import Rule
 
@@ -26,8 +36,6 @@ __all__ = ["LARGEST_STORED", "Assessment"]
 # Components with more levels keep the mean and sd of their effects, not the draws.
 LARGEST_STORED = 5_000
 
-_COLLECT = "What to collect"
-_WIDTH = 80
 _BYTES = 8
 
 
@@ -62,6 +70,11 @@ class Assessment:
         Where the trials came from.
     fixed : tuple of Component
         Fixed effects of controlled facets with several levels, one per facet.
+    score_mean, score_scale : float or None
+        Of graded scores the mean and the standard deviation of all usable ones, which default
+        priors are made of.
+    failed_runs : dict
+        What failed runs do to the score, as `Trials.failed_runs`.
     """
 
     study: Study
@@ -77,6 +90,9 @@ class Assessment:
     n_trials: int
     source: str
     fixed: tuple[Component, ...] = ()
+    score_mean: float | None = None
+    score_scale: float | None = None
+    failed_runs: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def facet_levels(self) -> dict[str, float]:
@@ -92,8 +108,19 @@ class Assessment:
 
     @property
     def mu_prior(self) -> Prior:
-        """The prior of the mean, on the logit scale."""
-        return self.study.priors.get("mu", MU_DEFAULT)
+        """The prior of the mean, on the logit scale or in the unit of graded scores."""
+        return self.study.priors.get("mu") or default_mu_prior(
+            self.score_mean or 0.0, self.score_scale
+        )
+
+    @property
+    def residual_prior(self) -> Prior | None:
+        """The prior of the residual sd of graded scores; None where there is none to estimate."""
+        if self.study.family != "gaussian" or self.study.standard_error is not None:
+            return None
+        return self.study.priors.get("sd(residual)") or default_residual_prior(
+            self.score_scale or 1.0
+        )
 
     def of(self, study: Study) -> Assessment:
         """This assessment, when it is of that study.
@@ -139,6 +166,8 @@ class Assessment:
         if parts <= frozenset(self.study.facet_names):
             whole = self.study.closure(parts)
             row = next((row for row in self.rows if row.facets == whole), None)
+            if row is not None and row.verdict == FIXED:
+                raise QuantityError(_is_fixed(row, self.components))
             if row is not None and row.fitted:
                 return next(c for c in self.components if c.name == row.component)
             if row is not None:
@@ -152,7 +181,7 @@ class Assessment:
         )
 
     def memory(self, draws: int = 1000, chains: int = 4) -> int:
-        """Bytes that the draws of a fit take: 8 per draw of every sd, mu and stored effect.
+        """Bytes that the draws of a fit take: 8 per draw of every sd, correlation, mu and effect.
 
         Parameters
         ----------
@@ -162,10 +191,19 @@ class Assessment:
         -------
         int
         """
-        stored = [c.n_levels for c in self.components if c.n_levels <= LARGEST_STORED]
-        summed = [2 * c.n_levels for c in self.components if c.n_levels > LARGEST_STORED]
-        per_draw = sum(stored) + len(self.components) + 1
-        return _BYTES * (draws * chains * per_draw + sum(summed))
+        systems = len(self.cells.labels.get(self.study.object or "", ()))
+        per_draw, summed = 1 + (self.residual_prior is not None), 0
+        for c in self.cells.components:
+            own = systems if c.varies else 1
+            crossed = c.varies is not None and c.varies not in c.facets
+            # sds and correlations, of fixed effects none; then the effects.
+            per_draw += 0 if c.fixed else own + (own**2 if crossed else 0)
+            effects = c.n_levels * (own if crossed else 1)
+            if c.n_levels <= LARGEST_STORED:
+                per_draw += effects
+            else:
+                summed += 2 * effects
+        return _BYTES * (draws * chains * per_draw + summed)
 
     def summary(self) -> pd.DataFrame:
         """One row per index set that was considered.
@@ -191,29 +229,42 @@ class Assessment:
             index=pd.Index([row.name for row in self.rows], name="component"),
         )
 
+    def universe_table(self) -> Table:
+        """What the claim covers: one row per facet, and per pinned entry of the declaration.
+
+        Returns
+        -------
+        Table
+            Columns facet, role, reason, levels found, universe (a number or "infinite"), sampled;
+            its notes tell the policy on failed runs, and the score under each.
+        """
+        return claim_table(self)
+
     def tables(self) -> dict[str, Table]:
         """The tables that are shown, those that have rows.
 
         Returns
         -------
         dict of str to Table
-            `components`, `nested`, `crossed`, `collect`.
+            `components`, `universe` (when it says what is not said elsewhere), `nested`,
+            `crossed`, `collect`.
         """
         nested = [p for p in self.layout.pairings if p.how == NESTED]
         crossed = [p for p in self.layout.pairings if p.how != NESTED]
         tables = {
-            "components": _component_table(self),
-            "nested": _nested_table(nested),
-            "crossed": _crossed_table(crossed),
-            "collect": _collect_table(self.rows),
+            "components": component_table(self),
+            **({"universe": self.universe_table()} if is_told(self) else {}),
+            "nested": nested_table(nested),
+            "crossed": crossed_table(crossed),
+            "collect": collect_table(self.rows),
         }
         return {name: table for name, table in tables.items() if len(table.frame)}
 
     def __str__(self) -> str:
         tables = self.tables()
-        shown = [tables[name].text(_WIDTH) for name in tables if name != "collect"]
-        lists = [_auto_text(self.rows), _listed("Notes", self.notes), _collect_text(self.rows)]
-        blocks = [printable(_heading(self)), *shown, *map(printable, lists)]
+        shown = [tables[name].text(WIDTH) for name in tables if name != "collect"]
+        lists = [auto_text(self.rows), listed("Notes", self.notes), collect_text(self.rows)]
+        blocks = [printable(heading(self)), *shown, *map(printable, lists)]
         return "\n\n".join(block for block in blocks if block)
 
     def __repr__(self) -> str:
@@ -222,17 +273,25 @@ class Assessment:
     def _repr_html_(self) -> str:
         import html
 
-        heading = html.escape(_heading(self)).replace("\n", "<br>")
+        first = html.escape(heading(self)).replace("\n", "<br>")
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         parts = [
             # A label with two dollar signs is no formula.
             '<div class="tex2jax_ignore mathjax_ignore">',
-            f"<p>{heading}</p>",
+            f"<p>{first}</p>",
             *(table.html() for table in self.tables().values()),
             f"<ul>{notes}</ul>" if notes else "",
             "</div>",
         ]
         return "\n".join(parts)
+
+
+def _is_fixed(row: Verdict, components: tuple[Component, ...]) -> str:
+    return explain(
+        f"{row.name!r} is controlled: its levels have fixed effects, and no variance",
+        allowed=[component.name for component in components],
+        do=f"Its effects are fit.fixed({row.name!r}).",
+    )
 
 
 def _not_fitted(row: Verdict, components: tuple[Component, ...]) -> str:
@@ -241,179 +300,3 @@ def _not_fitted(row: Verdict, components: tuple[Component, ...]) -> str:
         allowed=[component.name for component in components],
         do=f"To estimate it, collect {row.advice}." if row.advice else None,
     )
-
-
-def _heading(assessment: Assessment) -> str:
-    balance = "balanced" if assessment.layout.balanced else "unbalanced"
-    source = PurePath(assessment.source).name
-    n_trials = _plural(assessment.n_trials, "usable trial")
-    lines = [f"{source}: {n_trials}, {balance}.", _model_line(assessment)]
-    levels = (
-        f"{facet} {n:,}" if isinstance(n, int) else f"{facet} {number(n)} on average"
-        for facet, n in assessment.facet_levels.items()
-    )
-    lines.append(f"Levels: {', '.join(levels)}.")
-    if assessment.not_sampled:
-        facets = ", ".join(f"{f} ({label!r})" for f, label in assessment.not_sampled.items())
-        lines.append(f"One level only, so that the claim covers no other: {facets}.")
-    lines.append(_rerun_line(assessment.study))
-    fixed: Mapping[str, object] = {**assessment.pinned, **assessment.study.controlled}
-    if fixed:
-        pairs = ", ".join(f"{name} = {value}" for name, value in fixed.items())
-        lines.append(f"Pinned: {pairs}.")
-    return "\n".join(line for text in lines for line in wrapped(text, _WIDTH, indent="  "))
-
-
-def _rerun_line(study: Study) -> str:
-    """What a re-run draws anew, and how to say so when only the nesting did."""
-    redrawn = study.redrawn_on_rerun()
-    drawn = [name for name in study.facet_names if name in redrawn]
-    kept = [
-        facet.name
-        for facet in study.facets
-        if facet.name not in redrawn and facet.role not in ("object", "controlled")
-    ]
-    line = f"A re-run draws anew: {', '.join(drawn) or 'only the chance of each trial'}"
-    line += f"; it keeps {', '.join(kept)}." if kept else "."
-    if study.rollout is not None or study.trials is not None or not drawn:
-        return line
-    if study.object in study.closure(drawn):
-        return line
-    # A task nested in its environment has the same structure as a rollout nested in its task.
-    return f'{line} If not so, declare rollout = "<facet>" or "none" above the facets.'
-
-
-def _model_line(assessment: Assessment) -> str:
-    n_components, n_cells = len(assessment.components), len(assessment.cells.trials)
-    return (
-        f"Model: {_plural(n_components, 'component')}, {_plural(n_cells, 'binomial cell')}; "
-        f"4 x 1,000 draws take {_size(assessment.memory())}."
-    )
-
-
-def _plural(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _size(n_bytes: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if n_bytes >= size:
-            return f"{number(n_bytes / size, 2)} {unit}"
-    return f"{max(n_bytes // 1000, 1)} kB"
-
-
-def _component_table(assessment: Assessment) -> Table:
-    import pandas as pd
-
-    rows = assessment.rows
-    frame = pd.DataFrame(
-        {
-            "component": [row.name for row in rows],
-            "levels": [row.n_levels for row in rows],
-            "trials each": [row.trials_per_level for row in rows],
-            "verdict": [_short_verdict(row) for row in rows],
-            "sd prior": [_short_prior(row.prior) for row in rows],
-        }
-    )
-    return Table(
-        frame=frame,
-        title="Components",
-        notes=(f"Priors are on the logit scale; mu ~ {_short_prior(assessment.mu_prior)}.",),
-        formats={"trials each": "count"},
-    )
-
-
-def _short_verdict(row: Verdict) -> str:
-    if row.verdict.startswith(MERGED):
-        return "merged"
-    return "too few trials" if row.verdict == TOO_FEW_TRIALS else row.verdict
-
-
-def _short_prior(prior: Prior | None) -> str:
-    if prior is None:
-        return ""
-    return f"{prior.dist}({', '.join(f'{value:g}' for _, value in prior.parameters)})"
-
-
-def _nested_table(pairings: Sequence[Pairing]) -> Table:
-    return _spread_table(
-        pairings,
-        "Nested facets: levels per combination of parents",
-        {
-            "facet": [pairing.facet for pairing in pairings],
-            "nested in": [", ".join(pairing.others) for pairing in pairings],
-            "levels": [pairing.filled for pairing in pairings],
-            "parents": [pairing.possible for pairing in pairings],
-        },
-    )
-
-
-def _crossed_table(pairings: Sequence[Pairing]) -> Table:
-    return _spread_table(
-        pairings,
-        "Pairs of facets: trials per filled cell",
-        {
-            "facets": [f"{pairing.facet} x {pairing.others[0]}" for pairing in pairings],
-            "design": [pairing.how for pairing in pairings],
-            "cells": [pairing.filled for pairing in pairings],
-            "possible": [pairing.possible for pairing in pairings],
-        },
-    )
-
-
-def _spread_table(
-    pairings: Sequence[Pairing], title: str, columns: Mapping[str, Sequence[object]]
-) -> Table:
-    import pandas as pd
-
-    spread = {
-        "least": [pairing.least for pairing in pairings],
-        "median": [pairing.median for pairing in pairings],
-        "most": [pairing.most for pairing in pairings],
-    }
-    formats = {"least": "int", "median": "count", "most": "int"}
-    return Table(frame=pd.DataFrame({**columns, **spread}), title=title, formats=formats)
-
-
-def _collect_table(rows: Sequence[Verdict]) -> Table:
-    import pandas as pd
-
-    told = [row for row in rows if row.advice]
-    frame = pd.DataFrame(
-        {
-            "component": [row.name for row in told],
-            "verdict": [row.verdict for row in told],
-            "reason": [row.reason for row in told],
-            "collect": [row.advice for row in told],
-        }
-    )
-    return Table(frame=frame, title=_COLLECT)
-
-
-def _collect_text(rows: Sequence[Verdict]) -> str:
-    """What to collect, as sentences; merged sets once, interactions that auto tried elsewhere."""
-    told: dict[str, str] = {}
-    for row in rows:
-        if row.advice and (row.fitted or row.asked != "auto"):
-            merged = row.component if row.verdict.startswith(MERGED) else None
-            state = "merged: they split the rows identically" if merged else _state(row)
-            told.setdefault(merged or row.name, f"{state}. Collect {row.advice}.")
-    return _listed(_COLLECT, [f"{name}: {text}" for name, text in told.items()])
-
-
-def _auto_text(rows: Sequence[Verdict]) -> str:
-    """The interactions that auto tried and did not take, and why."""
-    left = [f"{row.name}: {_state(row)}" for row in rows if row.asked == "auto" and not row.fitted]
-    return _listed("Interactions that auto does not take", left)
-
-
-def _state(row: Verdict) -> str:
-    return f"{row.verdict} ({row.reason})"
-
-
-def _listed(title: str, texts: Sequence[str]) -> str:
-    """A title and its points; "" when there are none."""
-    if not texts:
-        return ""
-    lines = [line for text in texts for line in wrapped(f"- {text}", _WIDTH, indent="  ")]
-    return "\n".join([title, *lines])

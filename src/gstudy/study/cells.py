@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gstudy.study.graded import Graded, combine
 from gstudy.study.partition import Codes, split
 from gstudy.study.records import parents_first
 
@@ -19,28 +20,6 @@ if TYPE_CHECKING:
     from gstudy.study.records import Records
 
 __all__ = ["Cells", "Graded", "joined_labels", "make_cells"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Graded:
-    """What the model knows of graded scores in each cell: with `trials`, all of the likelihood.
-
-    Parameters
-    ----------
-    mean : float64 array (n_cells,)
-        Mean score; with known errors weighted by 1 / error^2.
-    squares : float64 array (n_cells,)
-        Sum of squared deviations from `mean` within the cell, weighted likewise.
-    precision : float64 array (n_cells,), or None
-        Sum of 1 / error^2 where the errors are known, else None: one residual sd is estimated.
-    log_errors : float
-        Sum over all trials of the log of the known errors; 0 without.
-    """
-
-    mean: npt.NDArray[np.float64]
-    squares: npt.NDArray[np.float64]
-    precision: npt.NDArray[np.float64] | None = None
-    log_errors: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +50,7 @@ class Cells:
     facets: tuple[str, ...]
     labels: dict[str, tuple[str, ...]]
     codes: Codes
-    successes: npt.NDArray[np.int64]
+    successes: npt.NDArray[Any]
     trials: npt.NDArray[np.int64]
     components: tuple[Component, ...]
     index: tuple[Codes, ...]
@@ -96,7 +75,10 @@ class Cells:
         return joined_labels([self.labels[f] for f in facets], self.levels[component])
 
     def digest(self) -> str:
-        """SHA-256 of labels and arrays: the hash of the trials, whatever the facets are called."""
+        """SHA-256 of labels and arrays: the hash of the trials, whatever the facets are called.
+
+        Known errors are in it as the precisions of cells.
+        """
         known = hashlib.sha256()
         for facet in self.facets:
             texts = [label.encode() for label in self.labels[facet]]
@@ -106,6 +88,11 @@ class Cells:
             _feed(known, codes)
         for counts in (self.successes, self.trials):
             _feed(known, counts)
+        if self.graded is not None:
+            _feed(known, self.graded.mean)
+            _feed(known, self.graded.squares)
+            if self.graded.precision is not None:
+                _feed(known, self.graded.precision)
         return known.hexdigest()
 
 
@@ -139,15 +126,19 @@ def make_cells(
         own = [i for i, facet in enumerate(facets) if facet in component.facets]
         index.append(partition.index)
         levels.append(np.ascontiguousarray(codes[partition.first_rows()][:, own]))
+    graded = None if records.graded is None else combine(records.graded, records.trials, rows)
     return Cells(
         facets=facets,
         labels={facet: records.labels[facet] for facet in facets},
         codes=codes,
-        successes=rows.totals(records.successes),
+        successes=rows.totals(records.successes)
+        if graded is None
+        else rows.sums(records.successes),
         trials=rows.totals(records.trials),
         components=tuple(components),
         index=tuple(index),
         levels=tuple(levels),
+        graded=graded,
     )
 
 
@@ -169,7 +160,7 @@ def _escaped(label: str) -> str:
     return label.replace("\\", "\\\\").replace(":", "\\:")
 
 
-def _feed(known: hashlib._Hash, array: Codes | npt.NDArray[np.int64]) -> None:
+def _feed(known: hashlib._Hash, array: npt.NDArray[Any]) -> None:
     # Shape first, and one byte order everywhere.
     known.update(np.array(array.shape, dtype="<i8").tobytes())
-    known.update(np.ascontiguousarray(array, dtype=f"<i{array.dtype.itemsize}").tobytes())
+    known.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())

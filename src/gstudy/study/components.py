@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ESTIMABLE",
+    "FIXED",
+    "INSIDE_FIXED",
+    "INSIDE_OWN",
     "INSIDE_RESIDUAL",
     "KEPT",
     "MERGED",
@@ -28,6 +31,9 @@ WEAK = "weak"
 MERGED = "merged with "
 NOT_SAMPLED = "not sampled"
 INSIDE_RESIDUAL = "inside residual"
+INSIDE_OWN = "inside own sds of "
+INSIDE_FIXED = "inside effects of "
+FIXED = "fixed effects"
 KEPT = "kept, prior only"
 NOT_CROSSED = "not crossed"
 TOO_FEW_CELLS = "too few cells"
@@ -36,7 +42,7 @@ TOO_FEW_TRIALS = "too few trials per cell"
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A component of the fitted model: the variance of one index set, on the logit scale.
+    """A component of the fitted model: the variance of one index set, on the linear scale.
 
     Parameters
     ----------
@@ -51,10 +57,10 @@ class Component:
         Levels in the data.
     trials_per_level : float
         Mean number of trials in one level.
-    verdict : {"estimable", "weak"}
+    verdict : {"estimable", "weak", "fixed effects"}
         Weak: under 5 levels, or prior only.
     prior : Prior
-        Prior of its standard deviation, on the logit scale.
+        Prior of its standard deviation, on the logit scale (graded scores: in their unit).
     prior_only : bool
         Kept although the data do not inform it: its posterior is its prior.
     varies : str or None
@@ -96,16 +102,18 @@ class Verdict:
     trials_per_level : float
     verdict : str
         "estimable", "weak", "merged with <names>", "not sampled", "inside residual",
-        "kept, prior only"; for interactions that "auto" does not take "not crossed",
-        "too few cells" or "too few trials per cell".
+        "kept, prior only", "fixed effects" of a controlled facet, "inside effects of <facet>"
+        (it splits the rows as that controlled facet does), "inside own sds of <facet>" (the
+        object with a facet that varies by it); for interactions that "auto" does not take "not
+        crossed", "too few cells" or "too few trials per cell".
     reason : str
         The fact behind the verdict, "" when there is nothing to say.
     advice : str
         What to collect to make it estimable, "" when nothing is missing.
     component : str or None
-        The fitted component that stands for it.
+        The fitted component that stands for it; of fixed effects the facet.
     prior : Prior or None
-        Prior of that component's standard deviation, on the logit scale.
+        Prior of that component's standard deviation, or of its fixed effects.
     """
 
     name: str
@@ -127,4 +135,5 @@ class Verdict:
     @property
     def left_out(self) -> bool:
         """Whether it was declared and the data cannot inform it."""
-        return self.verdict in (NOT_SAMPLED, INSIDE_RESIDUAL)
+        inside = self.verdict.startswith(INSIDE_FIXED) and self.asked != "auto"
+        return self.verdict in (NOT_SAMPLED, INSIDE_RESIDUAL) or inside

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gstudy.errors import DeclarationError, QuantityError, did_you_mean, explain
+from gstudy.study.declaring.claims import check_universes, check_varying
 from gstudy.study.declaring.component_names import (
     Nesting,
     declared_sets,
@@ -17,7 +18,6 @@ from gstudy.study.declaring.component_names import (
 )
 from gstudy.study.declaring.plain_values import (
     Scalar,
-    check_facets_today,
     check_score_columns,
     read_average,
     read_data_path,
@@ -51,14 +51,15 @@ class Study:
     facets : list of Facet
         The sources of variation, in the order that names of components follow.
     score : str, optional
-        Column with 0/1 or true/false.
+        Column with 0/1 or true/false; of graded scores with any number.
     successes, trials : str, optional
         Instead of `score`: columns with counts. If a nested facet has the column of `trials`,
         its levels are counted, not named.
     object : str, optional
         Facet that is measured; alone it stands for a facet of that name and role.
-    average : str
-        The reported score: "trials", the mean over all trials.
+    average : str or mapping
+        The reported score: "trials", the mean over all trials; a facet such as "task", or
+        ``{"macro": "domain"}``, the mean of its levels' means.
     controlled : mapping, optional
         What is pinned and recorded without a column: name to text, number or truth value.
     interactions : "auto", "none" or list of str
@@ -71,17 +72,19 @@ class Study:
     on_missing_score : str
         "raise" or "drop": a trial that was never scored.
     priors : mapping, optional
-        ``"mu"`` to a Normal and ``"sd(<component>)"`` to HalfNormals, on the logit scale, as
-        `Prior` or as mapping ``{"dist": "HalfNormal", "sigma": 5.0}``.
+        ``"mu"``, ``"sd(<component>)"``, ``"fixed(<controlled facet>)"`` and, of graded scores,
+        ``"sd(residual)"``, each to a `Prior` or a mapping such as ``{"dist": "HalfNormal",
+        "sigma": 5.0}``; on the logit scale, or in the unit of graded scores.
     data : str or Path, optional
         File of the trials.
     rollout : str, optional
         Facet of which a re-run draws new levels, or "none" if it keeps them all (unless a facet
         has that name); found from the nesting if left out.
-    family : str
-        "binary".
+    family : {"binary", "gaussian"}
+        "gaussian" for graded scores.
     standard_error : str, optional
-        For graded scores, which are not there yet.
+        Column with the known standard error of each graded score, in its unit; without it one
+        residual sd is estimated.
 
     Attributes
     ----------
@@ -117,7 +120,7 @@ class Study:
     successes: str | None
     trials: str | None
     object: str | None
-    average: str
+    average: str | Mapping[str, str]
     controlled: Mapping[str, Scalar]
     interactions: str | tuple[str, ...]
     keep: tuple[str, ...]
@@ -127,6 +130,7 @@ class Study:
     data: Path | None
     rollout: str | None
     family: str
+    standard_error: str | None
 
     def __init__(
         self,
@@ -148,25 +152,28 @@ class Study:
         family: str = "binary",
         standard_error: str | None = None,
     ) -> None:
-        check_score_columns(score, successes, trials)
+        check_score_columns(score, successes, trials, standard_error)
         declared, measured = with_object(facets, object)
-        _set(self, score=score, successes=successes, trials=trials, object=measured)
-        _set(self, facets=declared, family=read_family(family, standard_error))
-        check_columns(declared, {"score": score, "successes": successes, "trials": trials})
+        columns = {"score": score, "successes": successes, "trials": trials}
+        _set(self, **columns, object=measured, standard_error=standard_error)
+        _set(self, facets=declared, family=read_family(family, score, standard_error))
+        check_columns(declared, {**columns, "standard_error": standard_error})
         check_nesting(declared, self.counted, measured)
-        check_facets_today(declared)
-        names = self.facet_names
-        nesting = Nesting(names, self.rules, self.counted)
+        check_universes(declared, self.counted)
+        check_varying(declared, measured, self.counted, self.family)
+        names, nesting = self.facet_names, self._nesting()
         _set(self, interactions=read_interactions(interactions, nesting))
         sets = self.declared_sets()
         _set(self, keep=read_keep(keep, nesting, sets))
-        _set(self, priors=read_priors({} if priors is None else priors, nesting, sets))
+        given = {} if priors is None else priors
+        _set(self, priors=read_priors(given, nesting, sets, self.family))
         _set(self, on_failed_run=read_failed_policy(on_failed_run))
         _set(self, on_missing_score=read_missing_policy(on_missing_score))
         _set(self, controlled=read_pinned({} if controlled is None else controlled, names))
-        _set(self, average=read_average(average, names), data=read_data_path(data))
+        _set(self, average=read_average(average, names, measured, self.counted))
         drawable = [name for name in names if name != measured]
         _set(self, rollout=read_rollout(rollout, [*drawable, *({"none"} - set(names))]))
+        _set(self, data=read_data_path(data))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Study:
@@ -206,7 +213,8 @@ class Study:
         plain = {
             "data": None if self.data is None else str(self.data),
             **{key: getattr(self, key) for key in ("score", "successes", "trials", "family")},
-            **{key: getattr(self, key) for key in ("object", "average", "rollout")},
+            **{key: getattr(self, key) for key in ("standard_error", "object", "rollout")},
+            "average": self.average if isinstance(self.average, str) else dict(self.average),
         }
         failed = self.on_failed_run
         model = {
@@ -248,6 +256,23 @@ class Study:
         """The facets that have labels in the data: all but the counted one."""
         return tuple(facet for facet in self.facets if facet.name != self.counted)
 
+    @property
+    def averaged_over(self) -> str | None:
+        """The facet that the reported score is the mean of the levels of; None for all trials."""
+        average = self.average
+        facet = average if isinstance(average, str) else average["macro"]
+        return None if facet == "trials" else facet
+
+    @property
+    def varying(self) -> dict[str, str]:
+        """Facets with own sds, and the object that they vary by."""
+        return {facet.name: facet.varies for facet in self.facets if facet.varies is not None}
+
+    @property
+    def fixed_facets(self) -> frozenset[str]:
+        """The controlled facets that have labels: fixed effects, or pinned at one level."""
+        return frozenset(facet.name for facet in self.labelled if facet.role == "controlled")
+
     def facet(self, name: str) -> Facet:
         """The facet of that name.
 
@@ -286,14 +311,15 @@ class Study:
         """Every component that the declaration allows, by name; the data decide which are fitted.
 
         Main components in declared order, then interactions: those listed, or with "auto" each
-        pair of facets of which neither is nested in the other. A counted facet is in none.
+        pair of facets of which neither is nested in the other. A counted facet is in none; a
+        controlled one has none of its own, but may be in those of others. The object with a facet
+        that varies by it is part of that facet's component.
 
         Returns
         -------
         dict of str to frozenset of str
         """
-        nesting = Nesting(self.facet_names, self.rules, self.counted)
-        return declared_sets(nesting, self.interactions)
+        return declared_sets(self._nesting(), self.interactions)
 
     def redrawn_on_rerun(self) -> frozenset[str]:
         """The facets that a re-run of the same tasks draws anew.
@@ -312,17 +338,33 @@ class Study:
         drawn = {self.rollout} if self.rollout is not None else self._lowest()
         return frozenset(facet.name for facet in self.facets if self.closure(facet.name) & drawn)
 
+    def _nesting(self) -> Nesting:
+        """What names of components are made of."""
+        rules = self.rules
+        inside = {
+            close({facet, measured}, rules): facet
+            for facet, measured in self.varying.items()
+            if measured not in close({facet}, rules)
+        }
+        residual = self.family == "gaussian" and self.standard_error is None
+        return Nesting(self.facet_names, rules, self.counted, self.fixed_facets, inside, residual)
+
     def __repr__(self) -> str:
         score = self.score if self.trials is None else f"{self.successes} of {self.trials}"
+        score = f"graded {score}" if self.family == "gaussian" else score
         width = max(len(name) for name in self.facet_names)
         lines = [f"Study of {score}" + (f" by {self.object}" if self.object else "")]
         for facet in self.facets:
             nested = f", nested in {', '.join(facet.nested_in)}" if facet.nested_in else ""
             counted = ", counted" if facet.name == self.counted else ""
-            lines.append(f"  {facet.name:<{width}}  {facet.role}{nested}{counted}")
+            bank = "" if facet.universe is None else f", {facet.universe:,} in all"
+            own = "" if facet.varies is None else f", varies by {facet.varies}"
+            lines.append(f"  {facet.name:<{width}}  {facet.role}{nested}{counted}{bank}{own}")
         listed = self.interactions
         shown = listed if isinstance(listed, str) else ", ".join(listed)
         lines.append(f"  interactions: {shown}")
+        if self.averaged_over is not None:
+            lines.append(f"  score: mean over {self.averaged_over} levels")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from gstudy.errors import EstimabilityWarning
 from gstudy.study.assessment import Assessment
 from gstudy.study.cells import make_cells
+from gstudy.study.checking.banks import check_banks
 from gstudy.study.checking.findings import findings
 from gstudy.study.checking.layout import find_layout
 from gstudy.study.checking.splits import Splits
 from gstudy.study.checking.verdicts import judged
 from gstudy.study.components import Component, Verdict
+from gstudy.study.graded import score_spread
 from gstudy.study.records import encode
 from gstudy.study.trials import read_trials
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gstudy.study.declaration import Study
+    from gstudy.study.records import Records
     from gstudy.study.trials import Trials
 
 __all__ = ["Assessment", "Component", "Verdict", "assess", "check", "warn_if_left_out"]
@@ -50,7 +53,8 @@ def check(study: Study, trials: Trials | pd.DataFrame | str | Path) -> Assessmen
     ------
     DeclarationError
         For a listed interaction that the data cannot inform, a controlled facet with several
-        levels, a prior of a component that is not in the model.
+        levels that is nested, own sds of more than 8 systems or of what the data cannot tell, a
+        universe with fewer levels than there are, a prior of a component that is not in the model.
     DataError
         For trials that cannot be read, and when none is usable.
 
@@ -84,28 +88,42 @@ def assess(study: Study, trials: Trials | pd.DataFrame | str | Path) -> Assessme
     read = read_trials(trials, study)
     records = encode(read, study)
     splits = Splits(records, study)
-    rows, components, rules = judged(study, splits)
-    active = frozenset[str]().union(*(component.facets for component in components))
-    if study.object in records.facets:
-        active |= {study.object}
-    controlled = {facet.name for facet in study.facets if facet.role == "controlled"}
+    check_banks(study, splits)
+    mean, scale = (None, None) if records.graded is None else score_spread(records.graded.mean)
+    found = judged(study, splits, scale)
+    everything = (*found.components, *found.fixed)
     one_level = {
         facet: label for facet, label in splits.one_level.items() if facet in splits.dropped
     }
+    pinned = study.fixed_facets
     return Assessment(
         study=study,
-        rows=rows,
-        components=components,
-        cells=make_cells(records, components, active, study),
-        rules=rules,
+        rows=found.rows,
+        components=found.components,
+        cells=make_cells(records, everything, _active(everything, study, records), study),
+        rules=found.rules,
         layout=find_layout(study, splits),
         notes=(*read.notes, *findings(study, splits)),
-        not_sampled={f: label for f, label in one_level.items() if f not in controlled},
-        pinned={f: label for f, label in one_level.items() if f in controlled},
+        not_sampled={f: label for f, label in one_level.items() if f not in pinned},
+        pinned={f: label for f, label in one_level.items() if f in pinned},
         counts=read.counts,
         n_trials=records.n_trials,
         source=read.source,
+        fixed=found.fixed,
+        score_mean=mean,
+        score_scale=scale,
+        failed_runs=dict(read.failed_runs),
     )
+
+
+def _active(components: Sequence[Component], study: Study, records: Records) -> frozenset[str]:
+    """The facets that cells are told apart by: of components, the object, the average."""
+    active = frozenset[str]().union(*(component.facets for component in components))
+    if study.object in records.facets:
+        active |= {study.object}
+    if study.averaged_over is not None:
+        active |= study.closure(study.averaged_over)
+    return active
 
 
 def _warning(left_out: Sequence[Verdict]) -> str:

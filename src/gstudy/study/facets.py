@@ -20,6 +20,7 @@ RESERVED_NAMES = (
     "reason",
     "successes",
     "trials",
+    "standard_error",
     "component",
     "chain",
     "draw",
@@ -34,8 +35,8 @@ FORBIDDEN_MARKS = (":", "/", "\x00", " + ")
 _VARIABLES = tuple(
     f"{kind}("
     for kind in (
-        *("mu", "sd", "u", "u_mean", "u_sd", "effect"),
-        *("code", "labels", "index", "levels", "facets"),
+        *("mu", "sd", "u", "u_mean", "u_sd", "effect", "fixed", "corr", "by", "by_2"),
+        *("code", "labels", "index", "levels", "facets", "graded"),
     )
 )
 
@@ -50,7 +51,8 @@ class Facet:
         Any text without ":" and "/", unique in the study.
     role : {"object", "legitimate", "error", "controlled"}
         Required: the claim, not the data, decides. `object` is what is measured, `legitimate`
-        variation is covered by the claim, `error` is measurement error, `controlled` is pinned.
+        variation is covered by the claim, `error` is measurement error, `controlled` is fixed by
+        the claim: pinned at its one level, or with a fixed effect for each of several.
     column : str, optional
         Column of the trials; the facet's name by default.
     nested_in : sequence of str
@@ -58,9 +60,11 @@ class Facet:
     reason : str, optional
         Why it has this role; printed with the universe of the claim.
     universe : int, optional
-        Number of levels of a finite bank that the claim is about (per parent if nested).
+        Number of levels of a finite bank that the claim is about; of a nested facet within each
+        combination of its parents. Not of the object, nor of a controlled facet.
     varies : str, optional
-        Object facet each level of which has its own sd.
+        The study's object, 2 to 8 levels of it: each has its own sd of this facet, and the
+        effects of a facet that is crossed with it are correlated between them.
 
     Raises
     ------

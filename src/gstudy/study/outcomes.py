@@ -33,16 +33,20 @@ class Settled:
     Parameters
     ----------
     usable : pandas.DataFrame
-        A column of labels per facet, then `successes` and `trials` (int64); one row per used row.
+        A column of labels per facet, then `successes` and `trials` (int64; of graded scores
+        `successes` is float64, maybe with `standard_error`); one row per used row.
     counts : pandas.DataFrame
         Index: the object's levels, or "all"; columns n_rows, n_used, n_failed, n_unscored.
     notes : tuple of str
         One line for each thing that a reader of the numbers must know; empty if all were scored.
+    failed_runs : dict
+        As `Trials.failed_runs`.
     """
 
     usable: pd.DataFrame
     counts: pd.DataFrame
     notes: tuple[str, ...]
+    failed_runs: dict[str, float | None]
 
 
 def settle(table: pd.DataFrame, study: Study, source: Source) -> Settled:
@@ -70,21 +74,22 @@ def settle(table: pd.DataFrame, study: Study, source: Source) -> Settled:
     failed, unscored = outcome == "failed", outcome == "unscored"
     groups = _objects(table, study)
     policies = _failed_policies(table, failed, study, source)
-    _refuse_failed(table, failed & (policies == "raise"), groups, source)
+    _refuse_failed(table, failed & (policies == "raise"), groups, source, study)
     if study.on_missing_score == "raise":
         _refuse_unscored(unscored, groups, source)
     incorrect = failed & (policies == "incorrect")
     _refuse_uncounted(table, incorrect, source)
+    _refuse_unweighed(table, incorrect, source)
     used = ~(failed | unscored) | incorrect
     if not used.any():
         _refuse_nothing_left(failed, unscored, source)
     notes = [
-        *_failed_notes(table, failed, policies, groups),
+        *_failed_notes(table, failed, policies, groups, study),
         *_unscored_notes(unscored, groups),
         *_lost_levels(table, used, study),
     ]
     counts = _counts(groups, used, failed, unscored)
-    return Settled(_usable(table, used, study), counts, tuple(notes))
+    return Settled(_usable(table, used, study), counts, tuple(notes), _failed_runs(table, failed))
 
 
 def _usable(table: pd.DataFrame, used: Flags, study: Study) -> pd.DataFrame:
@@ -94,9 +99,14 @@ def _usable(table: pd.DataFrame, used: Flags, study: Study) -> pd.DataFrame:
         successes, trials = rows["successes"].to_numpy(), rows["trials"].to_numpy()
     else:
         # A failed run that is used is one without a score: it counts as 0.
-        successes = np.nan_to_num(rows["score"].to_numpy()).astype(np.int64)
+        graded = study.family == "gaussian"
+        successes = np.nan_to_num(rows["score"].to_numpy())
+        successes = successes if graded else successes.astype(np.int64)
         trials = np.ones(len(rows), dtype=np.int64)
-    return kept.assign(successes=successes, trials=trials)
+    kept = kept.assign(successes=successes, trials=trials)
+    if study.standard_error is None:
+        return kept
+    return kept.assign(standard_error=rows["standard_error"].to_numpy())
 
 
 def _objects(table: pd.DataFrame, study: Study) -> pd.Series:
@@ -141,33 +151,61 @@ def _failed_policies(
     return np.array([policy.get(reason, "raise") for reason in reasons], dtype=object)
 
 
-def _refuse_failed(table: pd.DataFrame, wrong: Flags, groups: pd.Series, source: Source) -> None:
+def _refuse_failed(
+    table: pd.DataFrame, wrong: Flags, groups: pd.Series, source: Source, study: Study
+) -> None:
     if not wrong.any():
         return
     first = int(np.argmax(wrong))
     reason = table["reason"].iloc[first]
-    as_incorrect, dropped = _rates(table, wrong)
+    as_incorrect, dropped = _told_rates(table, wrong, study)
     raise DataError(
         explain(
             f"{source.name}: {_how_many(wrong, groups)} are failed runs, the first "
             f"{source.row(first)}{f' ({reason})' if reason else ''}; nothing says how they count",
-            allowed=f'on_failed_run = "incorrect" (score 0: {as_incorrect} pass) or "drop" '
-            f"({dropped} pass), or one of them per reason",
+            allowed=f'on_failed_run = "incorrect" (score 0: {as_incorrect}) or "drop" '
+            f"({dropped}), or one of them per reason",
             do='Write it in [model] of the study, such as on_failed_run = "incorrect".',
         )
     )
 
 
-def _rates(table: pd.DataFrame, failed: Flags) -> tuple[str, str]:
-    """Pass rate if failed runs count as incorrect, and if they are dropped."""
+def _told_rates(table: pd.DataFrame, failed: Flags, study: Study) -> tuple[str, str]:
+    """The score if failed runs count as 0, and if they are dropped, as an error tells it."""
+    rates = _rates(table, failed)
+    if study.family == "gaussian":
+        as_zero, dropped = ("none" if rate is None else f"mean {rate:.4g}" for rate in rates)
+    else:
+        as_zero, dropped = ("none" if rate is None else f"{rate:.1%}" for rate in rates)
+        as_zero, dropped = f"{as_zero} pass", f"{dropped} pass"
+    return as_zero, dropped
+
+
+def _rates(table: pd.DataFrame, failed: Flags) -> tuple[float | None, float | None]:
+    """Mean score if failed runs count as incorrect, and if they are dropped; None of no trial."""
+    passed, total, extra = _sums(table, failed)
+    whole = total + extra
+    return passed / whole if whole else None, passed / total if total else None
+
+
+def _sums(table: pd.DataFrame, failed: Flags) -> tuple[float, int, int]:
+    """Sum of scores, and numbers of scored and of failed trials."""
     if "score" in table:
         scores = table["score"].to_numpy()
-        passed, total, extra = np.nansum(scores), (~np.isnan(scores)).sum(), failed.sum()
-    else:
-        trials = table["trials"].to_numpy()
-        extra = trials[failed].sum()
-        passed, total = table["successes"].to_numpy().sum(), trials.sum() - extra
-    return f"{passed / (total + extra):.1%}", f"{passed / total:.1%}" if total else "none"
+        return float(np.nansum(scores)), int((~np.isnan(scores)).sum()), int(failed.sum())
+    trials = table["trials"].to_numpy()
+    extra = int(trials[failed].sum())
+    return float(table["successes"].to_numpy().sum()), int(trials.sum()) - extra, extra
+
+
+def _failed_runs(table: pd.DataFrame, failed: Flags) -> dict[str, float | None]:
+    """What failed runs do to the score under each policy; nothing when none failed."""
+    if not failed.any():
+        return {}
+    _, total, extra = _sums(table, failed)
+    as_incorrect, dropped = _rates(table, failed)
+    share = extra / (total + extra) if total + extra else None
+    return {"n_failed": extra, "share": share, "incorrect": as_incorrect, "drop": dropped}
 
 
 def _refuse_unscored(unscored: Flags, groups: pd.Series, source: Source) -> None:
@@ -194,6 +232,21 @@ def _refuse_uncounted(table: pd.DataFrame, incorrect: Flags, source: Source) -> 
             explain(
                 f"{source.name}, {source.row(int(rows[0]))}: the row failed and counts as "
                 f"incorrect, but its number of trials is missing ({rows.size:,} such rows)",
+                do='Fill it in, or write on_failed_run = "drop" in [model] of the study.',
+            )
+        )
+
+
+def _refuse_unweighed(table: pd.DataFrame, incorrect: Flags, source: Source) -> None:
+    """A failed run that counts as 0 is weighed by its standard error like any other score."""
+    if "standard_error" not in table:
+        return
+    rows = np.flatnonzero(incorrect & np.isnan(table["standard_error"].to_numpy()))
+    if rows.size:
+        raise DataError(
+            explain(
+                f"{source.name}, {source.row(int(rows[0]))}: the run failed and counts as score "
+                f"0, but has no standard error ({rows.size:,} such rows)",
                 do='Fill it in, or write on_failed_run = "drop" in [model] of the study.',
             )
         )
@@ -232,10 +285,15 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _failed_notes(
-    table: pd.DataFrame, failed: Flags, policies: npt.NDArray[np.object_], groups: pd.Series
+    table: pd.DataFrame,
+    failed: Flags,
+    policies: npt.NDArray[np.object_],
+    groups: pd.Series,
+    study: Study,
 ) -> list[str]:
     notes = []
-    for policy, verb in (("incorrect", "counted as incorrect"), ("drop", "dropped")):
+    zero = "counted as score 0" if study.family == "gaussian" else "counted as incorrect"
+    for policy, verb in (("incorrect", zero), ("drop", "dropped")):
         rows = failed & (policies == policy)
         if rows.any():
             why = _reasons(table["reason"][rows])

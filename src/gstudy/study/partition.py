@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,11 @@ class Partition:
         rows = np.empty(self.n_levels, dtype=np.intp)
         rows[self.index[::-1]] = np.arange(len(self.index) - 1, -1, -1)
         return rows
+
+    def sums(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Sum of `values` (n_rows,) within each level."""
+        sums = np.bincount(self.index, weights=values, minlength=self.n_levels)
+        return np.asarray(sums, dtype=np.float64)
 
     def totals(self, weights: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
         """Sum of whole-number `weights` (n_rows,) within each level."""

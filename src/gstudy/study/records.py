@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gstudy.study.graded import Graded, combine, graded_trials
 from gstudy.study.partition import Codes, split
 
 if TYPE_CHECKING:
@@ -35,14 +36,17 @@ class Records:
         Own labels of each facet in natural order ("2" before "10"); a code is a place in it.
     codes : int32 array (n_rows, n_facets)
     successes, trials : int64 array (n_rows,)
-        Passes and trials of the row.
+        Passes and trials of the row; of graded scores (float64) the sum of the scores.
+    graded : Graded or None
+        Of graded scores.
     """
 
     facets: tuple[str, ...]
     labels: dict[str, tuple[str, ...]]
     codes: Codes
-    successes: npt.NDArray[np.int64]
+    successes: npt.NDArray[Any]
     trials: npt.NDArray[np.int64]
+    graded: Graded | None = None
 
     @property
     def n_trials(self) -> int:
@@ -82,12 +86,19 @@ def encode(trials: Trials, study: Study) -> Records:
     for i, (column, _) in enumerate(coded):
         codes[:, i] = column
     rows = split(codes, [facets.index(facet) for facet in parents_first(facets, study)])
+    successes, n = usable["successes"].to_numpy(), usable["trials"].to_numpy()
+    graded = None
+    if study.family == "gaussian":
+        known = study.standard_error is not None
+        errors = usable["standard_error"].to_numpy() if known else None
+        graded = combine(graded_trials(successes, errors), n, rows)
     return Records(
         facets=facets,
         labels={facet: labels for facet, (_, labels) in zip(facets, coded, strict=True)},
         codes=codes[rows.first_rows()],
-        successes=rows.totals(usable["successes"].to_numpy()),
-        trials=rows.totals(usable["trials"].to_numpy()),
+        successes=rows.totals(successes) if graded is None else rows.sums(successes),
+        trials=rows.totals(n),
+        graded=graded,
     )
 
 

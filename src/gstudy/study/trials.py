@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from gstudy.errors import DataError, explain
 from gstudy.study.declaration import checked_study
 from gstudy.study.outcomes import settle
 from gstudy.study.reading.duplicates import refuse_duplicates
+from gstudy.study.reading.graded_scores import read_errors, read_graded
 from gstudy.study.reading.labels import read_labels
 from gstudy.study.reading.readers import read_columns
 from gstudy.study.reading.said_outcomes import read_said_outcomes
@@ -30,7 +32,7 @@ __all__ = ["Trials", "read_trials"]
 
 Flags = npt.NDArray[np.bool_]
 
-_SCORE_KEYS = ("score", "successes", "trials")
+_SCORE_KEYS = ("score", "successes", "trials", "standard_error")
 _SAID = ("outcome", "reason")
 
 
@@ -42,20 +44,26 @@ class Trials:
     ----------
     table : pandas.DataFrame
         One row per row of the source: a column of labels (text) per facet, then `score` (0, 1,
-        NaN), or `successes` and `trials` (int64); then `outcome` ("scored", "failed",
-        "unscored") and `reason` ("" if none was given).
+        NaN; of graded scores any number) and maybe its `standard_error`, or `successes` and
+        `trials` (int64); then `outcome` ("scored", "failed", "unscored") and `reason` ("" if none
+        was given).
     source : str
         The file, or "DataFrame".
     counts : pandas.DataFrame
         Index: the object's levels, or "all"; columns n_rows, n_used, n_failed, n_unscored.
     notes : tuple of str
         How failed and unscored trials counted, and which levels lost all their trials.
+    failed_runs : mapping
+        Empty without failed runs; else their number `n_failed`, their `share` of the scored and
+        failed trials, and the mean score of all trials if they count as `incorrect` (0) and if
+        they are left out (`drop`; None if nothing is left).
     """
 
     table: pd.DataFrame
     source: str
     counts: pd.DataFrame
     notes: tuple[str, ...] = ()
+    failed_runs: Mapping[str, float | None] = field(default_factory=dict)
 
     def usable(self, study: Study) -> pd.DataFrame:
         """The trials that count under the study's two policies.
@@ -68,6 +76,7 @@ class Trials:
         -------
         pandas.DataFrame
             A column of labels per facet, then `successes` and `trials` (int64, 1 for a score).
+            Graded scores are in `successes` (float64), maybe with their `standard_error`.
 
         Raises
         ------
@@ -111,9 +120,10 @@ def read_trials(source: str | Path | pd.DataFrame | Trials, study: Study) -> Tri
     DeclarationError
         When `study` is none.
     DataError
-        Naming file, row (counted from 1), column and value: scores that are not 0 or 1, wrong
-        counts, labels that are missing or collide, duplicate trials, missing columns, and failed
-        or unscored trials that no policy decides on.
+        Naming file, row (counted from 1), column and value: scores that are not 0 or 1 (graded
+        ones that are no numbers), wrong errors and counts, labels that are missing or collide,
+        duplicate trials, missing columns, and failed or unscored trials that no policy decides
+        on.
 
     Examples
     --------
@@ -153,6 +163,8 @@ def _numbers(
     frame: pd.DataFrame, study: Study, place: Source, failed: Flags
 ) -> tuple[dict[str, pd.Series], Flags]:
     """The columns of scores or counts, and which rows have any."""
+    if study.family == "gaussian":
+        return _graded(frame, study, place, failed)
     if study.score is not None:
         score = read_scores(
             frame[study.score],
@@ -168,10 +180,22 @@ def _numbers(
     return {"successes": pd.Series(successes), "trials": pd.Series(trials)}, scored
 
 
+def _graded(
+    frame: pd.DataFrame, study: Study, place: Source, failed: Flags
+) -> tuple[dict[str, pd.Series], Flags]:
+    name, error = str(study.score), study.standard_error
+    score = read_graded(frame[name], name, place, ignore=failed)
+    scored = ~np.isnan(score)
+    if error is None:
+        return {"score": pd.Series(score)}, scored
+    errors = read_errors(frame[error], error, place, scored=scored, ignore=failed)
+    return {"score": pd.Series(score), "standard_error": pd.Series(errors)}, scored
+
+
 def _settled(table: pd.DataFrame, study: Study, place: Source) -> Trials:
     """The trials with their counts; policies that refuse do so now, not at the fit."""
     settled = settle(table, study, place)
-    return Trials(table, place.name, settled.counts, settled.notes)
+    return Trials(table, place.name, settled.counts, settled.notes, settled.failed_runs)
 
 
 def _again(trials: Trials, study: Study) -> Trials:
@@ -183,12 +207,21 @@ def _again(trials: Trials, study: Study) -> Trials:
         for facet in study.labelled
     }
     refuse_duplicates(labels, study, place)
+    if study.score is not None and study.family == "binary":
+        _refuse_graded(trials, place)
     return _settled(trials.table[[*columns, "outcome", "reason"]], study, place)
+
+
+def _refuse_graded(trials: Trials, place: Source) -> None:
+    """Scores that were read for a graded study may be none for a binary one."""
+    failed = (trials.table["outcome"] == "failed").to_numpy(dtype=bool)
+    read_scores(trials.table["score"], "score", place, ignore=failed, has_rollouts=True)
 
 
 def _check_columns(trials: Trials, study: Study) -> list[str]:
     """The columns of the long table that this study needs."""
     scores = ["successes", "trials"] if study.score is None else ["score"]
+    scores += ["standard_error"] if study.standard_error is not None else []
     columns = [*(facet.name for facet in study.labelled), *scores]
     for name in columns:
         if name not in trials.table:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gstudy.errors import QuantityError, explain
-from gstudy.study.index_sets import IndexSet
+from gstudy.study.index_sets import IndexSet, close
 from gstudy.variance.decomposition import Decomposition
-from gstudy.variance.latent import Latent, latent_of_fit
-from gstudy.variance.structure import Structure
+from gstudy.variance.fitted_latent import latent_of_fit
+from gstudy.variance.latent import Latent
+from gstudy.variance.structure import Structure, without_facets
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,6 +48,9 @@ class Basis:
         What every table from this source must say.
     diagnostics : Diagnostics or None
         The sampler's gates, of a fit.
+    replaced : tuple of frozenset of str
+        Index sets whose variances were assumed beside estimated ones; the residual is a set of
+        that name.
     """
 
     study: Study
@@ -58,16 +62,26 @@ class Basis:
     prior_only: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
+    replaced: tuple[IndexSet, ...] = ()
 
     @property
     def assumed(self) -> bool:
-        """Whether the components were assumed, not estimated."""
-        return self.cells is None
+        """Whether all components were assumed, not estimated."""
+        return self.cells is None and self.diagnostics is None
 
     @property
     def remark(self) -> str:
-        """Stands behind an estimand: nothing, or that the components were assumed."""
-        return " (assumed components)" if self.assumed else ""
+        """Stands behind an estimand: nothing, or that components were assumed."""
+        if self.assumed:
+            return " (assumed components)"
+        return " (partly assumed)" if self.replaced else ""
+
+    def source(self, index_set: IndexSet, structure: Structure) -> str:
+        """Whether the row of a set is "assumed", "estimated" or "partly assumed"."""
+        parts = structure.contents(index_set)
+        known = {close(part, structure.nesting) for part in parts}
+        assumed = known & set(self.replaced)
+        return "estimated" if not assumed else "assumed" if assumed == known else "partly assumed"
 
     def stamp(self, draws: xr.DataArray) -> tuple[str, ...]:
         """The note that these draws must carry when they or their fit fail a gate, else none."""
@@ -123,7 +137,11 @@ def latent_of(source: Fit | VarianceComponents) -> Latent:
 
 
 def structure_of_study(
-    study: Study, components: Iterable[IndexSet], *, effects: bool = False
+    study: Study,
+    components: Iterable[IndexSet],
+    *,
+    effects: bool = False,
+    held: IndexSet = frozenset(),
 ) -> Structure:
     """The structure of assumed components: facets crossed and nested as declared, none merged.
 
@@ -131,29 +149,42 @@ def structure_of_study(
     ----------
     study : Study
     components : iterable of frozenset of str
+        With their controlled facets.
     effects : bool
         Whether effects of levels of the object are given, so that it counts as sampled.
+    held : frozenset of str
+        Controlled facets with fixed effects.
 
     Returns
     -------
     Structure
     """
     sets = tuple(components)
-    used = frozenset[str]().union(*sets)
-    free = [f.name for f in study.facets if f.role not in ("object", "controlled")]
+    roles = {facet.name: facet.role for facet in study.facets}
+    pinned = frozenset(facet for facet, role in roles.items() if role == "controlled")
+    used = frozenset[str]().union(*sets) - pinned
+    merged: dict[IndexSet, tuple[IndexSet, ...]] = {}
+    for index_set in sets:
+        own = index_set - pinned
+        merged[own] = (*merged.get(own, ()), index_set - (pinned - held))
     return Structure(
         order=study.facet_names,
         facets=tuple(facet for facet in study.facet_names if facet in used),
         nesting=tuple(study.rules),
-        rules=tuple(rule for rule in study.rules if rule[0] <= used),
+        rules=without_facets([rule for rule in study.rules if rule[0] <= used], pinned),
         object=study.object if study.object in used or effects else None,
         given=frozenset(),
-        roles={facet.name: facet.role for facet in study.facets},
-        merged={index_set: (index_set,) for index_set in sets},
-        absorbed=tuple(facet for facet in free if facet not in used),
+        roles=roles,
+        merged=merged,
+        absorbed=tuple(
+            facet
+            for facet, role in roles.items()
+            if role not in ("object", "controlled") and facet not in used
+        ),
         not_sampled={},
         redrawn=study.redrawn_on_rerun(),
         counts_trials=study.trials is not None and study.counted is None,
+        controlled=held,
     )
 
 
@@ -170,17 +201,22 @@ def structure_of_design(study: Study, design: Assessment) -> Structure:
     -------
     Structure
     """
-    sampled = design.sampled
+    held = frozenset[str]().union(*(component.facets for component in design.fixed))
+    sampled = tuple(facet for facet in design.sampled if facet not in held)
     not_sampled = {f: label for f, label in design.not_sampled.items() if f not in sampled}
+    merged: dict[IndexSet, tuple[IndexSet, ...]] = {}
+    for component in design.components:
+        own = component.facets - held
+        merged[own] = (*merged.get(own, ()), *component.merged)
     return Structure(
         order=study.facet_names,
         facets=sampled,
         nesting=tuple(study.rules),
-        rules=tuple(design.rules),
+        rules=without_facets(design.rules, held),
         object=study.object if study.object in sampled else None,
         given=frozenset(),
         roles={facet.name: facet.role for facet in study.facets},
-        merged={component.facets: component.merged for component in design.components},
+        merged=merged,
         absorbed=tuple(
             facet.name
             for facet in study.facets
@@ -190,6 +226,7 @@ def structure_of_design(study: Study, design: Assessment) -> Structure:
         not_sampled=not_sampled,
         redrawn=study.redrawn_on_rerun(),
         counts_trials=study.trials is not None and study.counted is None,
+        controlled=held,
     )
 
 

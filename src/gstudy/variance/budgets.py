@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +10,22 @@ import numpy as np
 
 from gstudy._marks import fixed
 from gstudy.display import Shown, Table, number, percent, points
-from gstudy.errors import QuantityError, explain
 from gstudy.variance.basis import basis_of
+from gstudy.variance.claims import Claim, claim_of
 from gstudy.variance.components import (
+    SOURCE,
     component_notes,
     describe_rows,
     estimand_of,
     row_facts,
-    with_noise,
 )
+from gstudy.variance.contributions import mean_contributions, pairs_of
 from gstudy.variance.decomposition import SCORE, Decomposition, average, decompositions
-from gstudy.variance.draws import Array, labelled, normal_quantile, stated, summarise
+from gstudy.variance.designs import design_text
+from gstudy.variance.draws import labelled, normal_quantile, stated, summarise
+from gstudy.variance.latent import GAUSSIAN
 from gstudy.variance.structure import NOT_SEPARABLE
-from gstudy.variance.weights import Weights, design_text, weights_within
+from gstudy.variance.systems import refuse_shared
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
     from gstudy.variance.basis import Basis
     from gstudy.variance.components import VarianceComponents
 
-__all__ = ["VarianceBudget", "mean_contributions", "pairs_of", "variance_budget"]
+__all__ = ["VarianceBudget", "reported_score", "variance_budget"]
+
+_ROLES = ("object", "legitimate", "error", NOT_SEPARABLE)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -55,6 +60,8 @@ class VarianceBudget(Shown):
     notes : tuple of str
     assumed : bool
         Whether the components were assumed, not estimated.
+    family : {"binary", "gaussian"}
+        Of the scores: those of rates are shown in points.
     """
 
     draws: xr.DataArray
@@ -65,6 +72,7 @@ class VarianceBudget(Shown):
     rows: Mapping[str, Mapping[str, str]]
     notes: tuple[str, ...]
     assumed: bool
+    family: str = "binary"
 
     @property
     def variance(self) -> xr.DataArray:
@@ -127,7 +135,7 @@ class VarianceBudget(Shown):
         return frame
 
     def by_role(self, level: float = 0.95) -> pd.DataFrame:
-        """Totals of the rows of each role.
+        """Totals of the rows of each role: object, legitimate, error and not separable.
 
         Parameters
         ----------
@@ -162,7 +170,8 @@ class VarianceBudget(Shown):
         """The table that is printed."""
         frame = self.summary(level)
         bounds = [] if self.assumed else ["share_lower", "share_upper"]
-        shown = frame[["share", *bounds, "n_effective", "role"]].rename(
+        mixed = [SOURCE] if SOURCE in frame else []
+        shown = frame[["share", *bounds, "n_effective", "role", *mixed]].rename(
             columns={"share_lower": "lower", "share_upper": "upper", "n_effective": "levels"}
         )
         return Table(
@@ -174,13 +183,13 @@ class VarianceBudget(Shown):
             formats={
                 **dict.fromkeys(("share", "lower", "upper"), "percent1"),
                 "levels": "count",
-                "role": "text",
+                **dict.fromkeys(("role", *mixed), "text"),
             },
         )
 
     def _role_totals(self) -> dict[str, xr.DataArray]:
         roles = {name: facts["role"] for name, facts in self.rows.items()}
-        found = dict.fromkeys(roles.values())
+        found = sorted(set(roles.values()), key=_ROLES.index)
         totals = {
             role: self.draws.sel(component=[n for n in roles if roles[n] == role]).sum("component")
             for role in found
@@ -194,7 +203,7 @@ class VarianceBudget(Shown):
     def _width_note(self, level: float) -> str:
         width = self.half_width(0.95).values[None]
         found = {key: float(value[0]) for key, value in summarise(width, level).items()}
-        on_score = self.scale == SCORE
+        on_score = self.scale == SCORE and self.family != GAUSSIAN
         mean, upper = (
             points(x) if on_score else number(x) for x in (found["mean"], found["upper"])
         )
@@ -215,6 +224,7 @@ def variance_budget(
     *,
     system: str | None = None,
     scale: str = "score",
+    pin: Sequence[str] | None = None,
 ) -> VarianceBudget:
     """The variance of a reported mean score, split by source.
 
@@ -224,11 +234,14 @@ def variance_budget(
     design : mapping of str to int, optional
         Levels of each facet of a balanced design, within one level of the object; of a nested
         facet per combination of its parents. By default the design as collected, each trial with
-        the same weight.
+        the weight that `average` of the study gives it.
     system : str, optional
         A fitted level of the object; "new" for the score of a new one under the average design;
         by default every fitted one with its own trials, then their mean per draw.
     scale : {"score", "logit"}
+    pin : list of str, optional
+        Facets whose levels stay: the score is claimed for these levels only, and a set of which
+        every facet besides the object is pinned contributes nothing.
 
     Returns
     -------
@@ -238,14 +251,17 @@ def variance_budget(
     ------
     QuantityError
         For an unknown system or scale; a design that names an unknown facet, lacks one that
-        matters, has a number of levels that is no whole number from 1 on, or asks for what the
-        source does not cover; and no design for assumed components.
+        matters, has a number of levels that is no whole number from 1 on or more than the universe
+        of the facet, or asks for what the source does not cover; no design for assumed components;
+        a facet that cannot be pinned; and one system of a fit in which all share their sds.
 
     Notes
     -----
     ``Var = sum_A v(A) q_A + E[p(1-p)] sum_i w_i^2`` with trial weights w_i that sum to 1 and
     ``q_A = sum over the levels g of A of (sum of w_i in g)^2``; balanced, ``q_A = 1/prod n_f``.
-    It equals the sum of the covariances of all ordered pairs of trials.
+    It equals the sum of the covariances of all ordered pairs of trials. Where all facets of A
+    besides the object have a finite universe or are pinned, q_A becomes ``q_A - sum_g W_g^2``, W
+    the weights of the claim: 1/N for a bank of N levels that weigh alike.
 
     Examples
     --------
@@ -264,77 +280,35 @@ def variance_budget(
     10.2
     """
     basis = basis_of(source)
+    refuse_shared(basis, system, "variance budget")
     parts = decompositions(basis, scale, system)
-    pairs = pairs_of(basis, parts, design)
-    draws, levels = mean_contributions(pairs)
     whole = average(parts)
-    rows = row_facts(whole)
+    claim = claim_of(basis.study, whole.structure, pin)
+    pairs = pairs_of(basis, parts, design, claim)
+    draws, levels = mean_contributions(pairs)
+    rows = row_facts(whole, basis)
     printed = labelled(np.concatenate([draws, draws.sum(axis=0)[None]]), [*rows, "variance"])
     return VarianceBudget(
         draws=labelled(draws, list(rows)),
         scale=scale,
-        estimand=reported_score(basis, parts, design),
+        estimand=reported_score(basis, parts, design, claim),
         design=None if design is None else dict(design),
         effective_levels=dict(zip(rows, levels, strict=True)),
         rows=rows,
         notes=(*basis.stamp(printed), *component_notes(basis, parts)),
         assumed=basis.assumed,
+        family=basis.study.family,
     )
 
 
 def reported_score(
-    basis: Basis, parts: Mapping[str | None, Decomposition], design: Mapping[str, Any] | None
-) -> str:
-    """Whose score is reported, and under which design, in words."""
-    return f"the score of {estimand_of(basis, parts)}, {design_text(design)}{basis.remark}"
-
-
-def pairs_of(
     basis: Basis,
     parts: Mapping[str | None, Decomposition],
     design: Mapping[str, Any] | None,
-) -> list[tuple[Decomposition, Weights]]:
-    """Each system's decomposition with the weights of its own trials, or of a design."""
+    claim: Claim,
+) -> str:
+    """Whose score is reported, under which design, and what it claims; in words."""
     first = next(iter(parts.values()))
-    weights = weights_within(
-        first.structure, first.sets, basis.study.object, design=design, cells=basis.cells
-    )
-    if design is not None:
-        return [(part, weights[None]) for part in parts.values()]
-    missing = [label for label in parts if label not in weights]
-    if missing:
-        raise QuantityError(
-            explain(f"no trials of {missing[0]!r} were collected", do="Pass a design.")
-        )
-    return [(part, weights[label]) for label, part in parts.items()]
-
-
-def mean_contributions(
-    pairs: list[tuple[Decomposition, Weights]],
-) -> tuple[Array, list[float]]:
-    """Contributions to the variance of the mean, averaged over systems per draw.
-
-    Returns
-    -------
-    contributions : array (n_components, chain, draw)
-        Sets in their order, then the trial noise where there is any.
-    levels : list of float
-        1/q_A of each, q_A averaged over systems.
-    """
-    q = np.array([_factors(part, weights) for part, weights in pairs])
-    draws = np.mean(
-        [
-            with_noise(row[:-1, None, None] * part.unique, part, float(row[-1]))
-            for row, (part, _) in zip(q, pairs, strict=True)
-        ],
-        axis=0,
-    )
-    with np.errstate(divide="ignore"):
-        levels = 1 / q.mean(axis=0)
-    return draws, [float(x) for x in levels[: len(draws)]]
-
-
-def _factors(part: Decomposition, weights: Weights) -> list[float]:
-    """q_A of every set, then the factor of the trial noise."""
-    measured = part.structure.object
-    return [*(weights.of(index_set, measured) for index_set in part.sets), weights.noise]
+    claimed = claim.words(first.structure, collected=design is None, controlled=first.controlled)
+    whose = estimand_of(basis, parts)
+    return f"the score of {whose}, {design_text(design)}{claimed}{basis.remark}"

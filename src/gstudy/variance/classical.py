@@ -1,71 +1,76 @@
-"""The one-way analysis-of-variance ICC of 0/1 scores: a point value, beside the model's."""
+"""Intraclass correlations by analysis of variance, beside the model's."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.variance.draws import proportion
+from gstudy.variance.intraclass import KINDS, OneWay, TwoWay, one_way, two_way
+from gstudy.variance.score_rows import Array, ScoreRows, score_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gstudy.study.declaration import Study
+    from gstudy.study.partition import Partition
     from gstudy.study.trials import Trials
 
-__all__ = ["AnovaIcc", "OneWay", "anova_icc", "one_way"]
+__all__ = ["AnovaIcc", "OneWay", "TwoWay", "anova_icc", "one_way", "two_way"]
 
-KIND = "ICC(1,1)"
+ONE_WAY, TWO_WAY = "One-way", "Two-way"
 
-
-@dataclass(frozen=True, slots=True)
-class OneWay:
-    """One-way analysis of variance of 0/1 scores.
-
-    Parameters
-    ----------
-    icc : float
-        NaN where it is not defined; `note` says why.
-    n_levels, n_trials : int
-    n0 : float
-        Donner's average group size, ``(N - sum n_j^2 / N) / (k - 1)``; n when balanced.
-    ms_between, ms_within : float
-        Mean squares.
-    note : str
-        "" when there is nothing to say.
-    """
-
-    icc: float
-    n_levels: int
-    n_trials: int
-    n0: float
-    ms_between: float
-    ms_within: float
-    note: str
+# How the columns of the frame are headed where they are printed.
+_HEADERS = {
+    "n_levels": "levels",
+    "n_raters": "raters",
+    "n_trials": "trials",
+    "n0": "trials each",
+}
+_MEANING = {
+    "ICC(1,1)": "one trial of each level",
+    "ICC(1,k)": "the mean of a level's k trials",
+    "ICC(2,1)": "one rater, raters drawn at random (agreement)",
+    "ICC(2,k)": "the mean of k raters drawn at random (agreement)",
+    "ICC(3,1)": "one of these raters (consistency)",
+    "ICC(3,k)": "the mean of these k raters (consistency)",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AnovaIcc(Shown):
-    """One-way ANOVA ICCs, score scale; point values without intervals.
+    """Intraclass correlations by analysis of variance, score scale.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Indexed by the levels of `by` ("all" without one); columns `icc`, `n_levels`, `n_trials`,
-        `n0`, `ms_between`, `ms_within`, `note`.
+        Point values, indexed by the levels of `by` ("all" without one); columns `icc`,
+        `n_levels`, `n_trials`, `note`, and one-way `n0`, `ms_between`, `ms_within`, two-way
+        `n_raters`, `ms_between`, `ms_raters`, `ms_residual`.
     facet : str
     kind : str
-        The estimator, "ICC(1,1)".
+        The estimator, such as "ICC(1,1)".
+    analyses : mapping of str to OneWay or TwoWay
+        The analysis of variance of each row.
+    raters : str or None
+        The facet of raters of a two-way form.
+    graded : bool
+        Whether scores may be other than 0 and 1.
     """
 
     frame: pd.DataFrame
     facet: str
-    kind: str = KIND
+    kind: str
+    analyses: Mapping[str, OneWay | TwoWay]
+    raters: str | None = None
+    graded: bool = False
 
     @property
     def value(self) -> float:
@@ -91,26 +96,70 @@ class AnovaIcc(Shown):
         """Always the score scale."""
         return "score"
 
-    def summary(self) -> pd.DataFrame:
-        """The frame, with scale and estimator in its `attrs`."""
+    def summary(self, level: float = 0.95) -> pd.DataFrame:
+        """Point values with F intervals.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the equal-tailed intervals, in (0, 1).
+
+        Returns
+        -------
+        pandas.DataFrame
+            The frame with `lower` and `upper` after `icc`; NaN where there is no interval, for
+            the reason in `note`. `attrs` name scale, estimand, interval and level.
+
+        Raises
+        ------
+        QuantityError
+            For a level outside (0, 1).
+        """
+        level = proportion(level, "level")
+        limits = [one.interval(self.kind, level) for one in self.analyses.values()]
         frame = self.frame.copy()
+        frame.insert(1, "lower", [low for low, _ in limits])
+        frame.insert(2, "upper", [high for _, high in limits])
         frame.attrs.update(
-            scale=self.scale, estimand=f"{self.kind} of {self.facet}", interval=None, level=None
+            scale=self.scale,
+            estimand=f"{self.kind} of {self.facet}",
+            interval="equal-tailed F",
+            level=level,
         )
         return frame
 
-    def table(self) -> Table:
+    def table(self, level: float = 0.95) -> Table:
         """The table that is printed."""
-        columns = {"n_levels": "levels", "n_trials": "trials", "n0": "trials each"}
-        frame = self.frame[["icc", *columns]].rename(columns=columns)
-        notes = [f"{name}: {note}." for name, note in self.frame["note"].items() if note]
+        frame = self.summary(level)
+        shown = ["icc", "lower", "upper", *(name for name in _HEADERS if name in frame)]
+        way = ONE_WAY if self.raters is None else TWO_WAY
+        against = "" if self.raters is None else f" by {self.raters}"
+        formats = dict.fromkeys(("icc", "lower", "upper"), "decimal3")
+        formats |= {"levels": "int", "raters": "int", "trials": "int", "trials each": "count"}
         return Table(
-            frame=frame,
-            title=f"One-way ANOVA {self.kind} of {self.facet}, point values",
+            frame=frame[shown].rename(columns=_HEADERS),
+            title=f"{way} ANOVA {self.kind} of {self.facet}{against}, F intervals",
             scale=self.scale,
-            notes=tuple(notes),
-            formats={"icc": "decimal3", "trials each": "count", "levels": "int", "trials": "int"},
+            level=level,
+            notes=(*self._own_notes(), self._reliability(), *self._exactness()),
+            formats=formats,
         )
+
+    def _own_notes(self) -> list[str]:
+        return [f"{name}: {note}." for name, note in self.frame["note"].items() if note]
+
+    def _reliability(self) -> str:
+        return f"{self.kind}: the reliability of {_MEANING[self.kind]}."
+
+    def _exactness(self) -> tuple[str, ...]:
+        text = "F intervals are exact for normal scores only"
+        if not self.graded:
+            text += "; of 0/1 scores they are rough, too narrow at pass rates near 0 or 1"
+        if "(2" in self.kind:
+            text += "; of ICC(2,.) they use Satterthwaite's degrees of freedom"
+        if all(map(_balanced, self.analyses.values())):
+            return (f"{text}.",)
+        return (f"{text}.", "Groups are unequal: their average size n0 stands in, approximately.")
 
 
 def anova_icc(
@@ -118,23 +167,32 @@ def anova_icc(
     facet: str = "task",
     by: str | None = None,
     *,
-    kind: str = KIND,
+    kind: str = "ICC(1,1)",
+    raters: str | None = None,
     study: Study | None = None,
+    family: str | None = None,
 ) -> AnovaIcc:
-    """Intraclass correlation ICC(1,1) of 0/1 scores from a one-way analysis of variance.
+    """Intraclass correlation of scores from an analysis of variance, with its F interval.
 
     Parameters
     ----------
     trials : Trials or pandas.DataFrame
-        A long table with a column per facet and `score`, or `successes` and `trials`.
+        With `study` anything that the study reads; else a long table with a column per facet and
+        `score`, or `successes` and `trials`.
     facet : str
-        The groups; every other row of a group is a replicate.
+        What is measured: the groups. One-way, every other row of a group is a replicate.
     by : str, optional
         One ICC per level of this facet, such as "system".
-    kind : {"ICC(1,1)"}
+    kind : {"ICC(1,1)", "ICC(1,k)", "ICC(2,1)", "ICC(2,k)", "ICC(3,1)", "ICC(3,k)"}
+        One-way, two-way with random raters (agreement), two-way with these raters
+        (consistency); of one score, or of the mean of all k.
+    raters : str, optional
+        Two-way forms: the facet that is crossed with `facet`, one score in each cell.
     study : Study, optional
         Its policies count failed and unscored trials, and its nesting makes the levels of
         `facet`; without it such trials are refused and levels are labels.
+    family : {"binary", "gaussian"}, optional
+        What scores are, without a study: 0/1 by default, "gaussian" for graded ones.
 
     Returns
     -------
@@ -143,30 +201,122 @@ def anova_icc(
     Raises
     ------
     QuantityError
-        For another kind, an unknown facet, `by` the same facet, a missing label, an empty
-        table, and failed or unscored trials without a study.
+        For another kind, an unknown facet, `by` or `raters` the same facet, raters with a
+        one-way form or none with a two-way one, cells without a score or with several, a missing
+        label, scores that the family has not, an empty table, and failed or unscored trials
+        without a study.
+    DataError
+        When a table does not fit the study, and for labels that collide.
 
     Notes
     -----
-    ``ICC = (MSB - MSW) / (MSB + (n0 - 1) MSW)``, n0 Donner's average group size (Shrout and
-    Fleiss 1979; Donner 1986). It can be negative, and is left so; where no score varies, or no
-    group has two trials, it is NaN and the note says why.
+    One-way: ``ICC(1,1) = (MSB - MSW) / (MSB + (n0 - 1) MSW)``, ``ICC(1,k) = (MSB - MSW) / MSB``,
+    n0 Donner's average group size (Donner 1986). Two-way, n levels by k raters:
+    ``ICC(3,1) = (BMS - EMS) / (BMS + (k-1) EMS)``, ``ICC(2,1)`` the same with
+    ``k (JMS - EMS) / n`` added below, ``(.,k)`` their Spearman-Brown steps (Shrout and Fleiss
+    1979; McGraw and Wong 1996, who give the F intervals). Intervals are exact for normal scores
+    and equal groups; for unequal groups, where n0 takes the place of n, they are approximate, and
+    for 0/1 scores rough: of simulated tasks with a logit sd of 2, 95% intervals covered the ICC in
+    93 to 95% of studies at a pass rate of 0.5, in 74 to 77% at 0.13. An ICC can be negative, and
+    is left so; where no score varies, or no group has two trials, it is NaN and the note says
+    why. `gstudy.icc` is the model's ICC(1,1), with a posterior.
 
     Examples
     --------
     >>> import pandas as pd
     >>> import gstudy as gs
     >>> counts = pd.DataFrame({"task": ["a", "b"], "successes": [1, 3], "trials": [4, 4]})
-    >>> round(gs.anova_icc(counts).value, 3)
+    >>> found = gs.anova_icc(counts)
+    >>> round(found.value, 3)
     0.2
+    >>> found.summary(level=0.9).loc["all", ["lower", "upper"]].round(2).tolist()
+    [-0.2, 0.99]
     """
-    if kind != KIND:
+    _check_kind(kind, raters)
+    names = [name for name in (facet, by, raters) if name is not None]
+    rows = score_rows(trials, study, family, None if study is not None else names)
+    for name in names:
+        rows.has(name)
+    _check_distinct(facet, by, raters)
+    found: dict[str, OneWay | TwoWay] = {}
+    for name, part in rows.groups(by).items():
+        groups = part.by(part.level_facets(facet))
+        if raters is None:
+            found[name] = one_way(*part.sums(groups))
+        else:
+            found[name] = two_way(_cells(part, groups, facet, raters, by, name))
+    return AnovaIcc(_frame(found, kind, by), facet, kind, found, raters, rows.graded)
+
+
+def _cells(
+    rows: ScoreRows, groups: Partition, facet: str, raters: str, by: str | None, group: str
+) -> Array:
+    """The complete table of levels by raters.
+
+    Raises
+    ------
+    QuantityError
+        When a cell is empty, or holds several trials.
+    """
+    _check_crossed(rows, facet, raters)
+    judges = [name for name in rows.level_facets(raters) if name != by]
+    columns = rows.by(judges)
+    shape = (groups.n_levels, columns.n_levels)
+    counts, scores = np.zeros(shape), np.zeros(shape)
+    np.add.at(counts, (groups.index, columns.index), rows.counts)
+    np.add.at(scores, (groups.index, columns.index), rows.totals)
+    if (counts == 1).all():
+        return scores
+    row, column = (int(i[0]) for i in np.nonzero(counts != 1))
+    level = rows.level_names(groups, rows.level_facets(facet))[row]
+    judge = rows.level_names(columns, judges)[column]
+    where = f"{facet} {level!r}, {raters} {judge!r}" + (f" of {by} {group!r}" if by else "")
+    bad = f"{int((counts != 1).sum()):,} of {counts.size:,} cells"
+    if counts[row, column] == 0:
         raise QuantityError(
-            explain("unknown kind of ANOVA ICC", given=kind, allowed=[KIND], do="Leave kind out.")
+            explain(
+                f"a two-way ICC needs a score in every cell: {where} has none ({bad} are not one)",
+                do="Take incomplete levels or raters out, or use kind='ICC(1,1)'.",
+            )
         )
-    table = _counts(trials, study)
-    for name in (facet, *([by] if by is not None else [])):
-        _check_facet(name, table)
+    raise QuantityError(
+        explain(
+            f"a two-way ICC needs one score in each cell: {where} has "
+            f"{int(counts[row, column])} ({bad} are not one)",
+            do=f"Average them first, or measure the facet within {facet!r} that repeats them.",
+        )
+    )
+
+
+def _check_kind(kind: str, raters: str | None) -> None:
+    if kind not in KINDS:
+        raise QuantityError(
+            explain(
+                "unknown kind of ANOVA ICC",
+                given=kind,
+                allowed="; ".join(KINDS),
+                do=did_you_mean(kind, KINDS),
+            )
+        )
+    two = not kind.startswith("ICC(1")
+    if two and raters is None:
+        raise QuantityError(
+            explain(
+                f"{kind} is a two-way form and needs the facet of raters",
+                do="Name it: raters='judge'.",
+            )
+        )
+    if not two and raters is not None:
+        raise QuantityError(
+            explain(
+                f"{kind} is a one-way form: it does not tell raters apart",
+                given=raters,
+                do="Leave raters out, or take kind='ICC(2,1)' or 'ICC(3,1)'.",
+            )
+        )
+
+
+def _check_distinct(facet: str, by: str | None, raters: str | None) -> None:
     if by == facet:
         raise QuantityError(
             explain(
@@ -175,156 +325,46 @@ def anova_icc(
                 allowed="by: another facet, or none",
             )
         )
-    groups = _level_columns(facet, table, study)
-    _check_labels([*groups, *([by] if by is not None else [])], table)
-    parts = [("all", table)]
-    if by is not None:
-        parts = [(str(label), rows) for label, rows in table.groupby(by, sort=False, observed=True)]
-    found = {label: one_way(*_sums(rows, groups)) for label, rows in parts}
-    return AnovaIcc(_frame(found, by), facet)
-
-
-def one_way(successes: npt.NDArray[np.int64], trials: npt.NDArray[np.int64]) -> OneWay:
-    """One-way analysis of variance of 0/1 scores in groups.
-
-    Parameters
-    ----------
-    successes, trials : int array (n_levels,)
-        Per group; groups without trials are left out.
-
-    Returns
-    -------
-    OneWay
-    """
-    k, n = successes[trials > 0].astype(float), trials[trials > 0].astype(float)
-    n_levels, total = n.size, float(n.sum())
-    rate = k.sum() / total
-    between = float(np.sum(n * (k / n - rate) ** 2))
-    within = float(np.sum(k * (n - k) / n))
-    ms_between = between / (n_levels - 1) if n_levels > 1 else math.nan
-    ms_within = within / (total - n_levels) if total > n_levels else math.nan
-    n0 = (total - float(np.sum(n**2)) / total) / (n_levels - 1) if n_levels > 1 else math.nan
-    below = ms_between + (n0 - 1) * ms_within
-    icc = (ms_between - ms_within) / below if below > 0 else math.nan
-    return OneWay(
-        icc=icc,
-        n_levels=n_levels,
-        n_trials=int(total),
-        n0=n0,
-        ms_between=ms_between,
-        ms_within=ms_within,
-        note=_note(icc, n_levels, total, float(rate)),
-    )
-
-
-def _note(icc: float, n_levels: int, n_trials: float, rate: float) -> str:
-    if n_levels < 2:
-        return "not defined: one level"
-    if n_trials == n_levels:
-        return "not defined: one trial per level"
-    if rate in (0.0, 1.0):
-        return f"not defined: no score varies, all are {rate:.0f}"
-    if icc < 0:
-        return "negative: levels differ less than chance alone would make them"
-    return ""
-
-
-def _counts(trials: Trials | pd.DataFrame, study: Study | None) -> pd.DataFrame:
-    """Rows with facets, `successes` and `trials`."""
-    from gstudy.study.trials import Trials
-
-    if isinstance(trials, Trials) and study is not None:
-        return trials.usable(study)
-    table = trials.table if isinstance(trials, Trials) else trials
-    _check_table(table)
-    if "score" in table:
-        return table.assign(successes=table["score"].astype(int), trials=1)
-    return table
-
-
-def _check_table(table: pd.DataFrame) -> None:
-    has_score = "score" in getattr(table, "columns", ())
-    if not has_score and not {"successes", "trials"} <= set(getattr(table, "columns", ())):
+    if raters is not None and raters in (facet, by):
         raise QuantityError(
             explain(
-                "the scores are not found",
-                given=type(table).__name__,
-                allowed="trials as gs.read_trials returns them, or a DataFrame with columns "
-                "'score', or 'successes' and 'trials'",
-            )
-        )
-    if "outcome" in table:
-        left = int((table["outcome"] != "scored").sum())
-        if left:
-            raise QuantityError(
-                explain(
-                    f"{left} trials failed or were never scored, and count by the study's policies",
-                    do="Pass study=.",
-                )
-            )
-    if has_score:
-        odd = table.loc[~table["score"].isin([0, 1]), "score"]
-        if len(odd):
-            raise QuantityError(
-                explain(
-                    f"a score is neither 0 nor 1, in row {odd.index[0]}",
-                    given=odd.tolist()[0],
-                    allowed="0/1 scores, or counts",
-                )
-            )
-        return
-    odd_rows = table[(table["successes"] > table["trials"]) | (table["successes"] < 0)]
-    if len(odd_rows):
-        raise QuantityError(
-            explain(f"successes are not between 0 and trials, in row {odd_rows.index[0]}")
-        )
-
-
-def _check_facet(name: str, table: pd.DataFrame) -> None:
-    own = ("score", "successes", "trials", "outcome", "reason")
-    facets = [str(column) for column in table.columns if column not in own]
-    if name not in facets:
-        raise QuantityError(
-            explain(
-                f"no facet is named {name!r}", allowed=facets, do=did_you_mean(str(name), facets)
+                f"raters are the facet {raters!r} itself",
+                given=raters,
+                allowed="raters: a facet that is crossed with the one that is measured",
             )
         )
 
 
-def _check_labels(names: list[str], table: pd.DataFrame) -> None:
-    """Rows without a label would fall out of every group without a word."""
-    if not len(table):
-        raise QuantityError(explain("the table has no rows", allowed="one row per trial or count"))
-    for name in names:
-        missing = table[name].isna().to_numpy()
-        if missing.any():
+def _check_crossed(rows: ScoreRows, facet: str, raters: str) -> None:
+    for inner, outer in ((raters, facet), (facet, raters)):
+        if outer in rows.level_facets(inner):
             raise QuantityError(
                 explain(
-                    f"column {name!r}: the label is missing in {missing.sum():,} of "
-                    f"{missing.size:,} rows, the first row {int(missing.argmax()) + 1}",
-                    do="Fill it in, or take these rows out; a missing label is never a level.",
+                    f"{inner!r} is nested in {outer!r}: a two-way ICC needs raters who score "
+                    "every level",
+                    do="Use kind='ICC(1,1)'.",
                 )
             )
 
 
-def _level_columns(facet: str, table: pd.DataFrame, study: Study | None) -> list[str]:
-    """Columns that make a level: of a nested facet its parents too, where the study is known."""
-    if study is None:
-        return [facet]
-    return [column for column in study.facet_names if column in study.closure(facet) & set(table)]
-
-
-def _sums(
-    rows: pd.DataFrame, groups: list[str]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    sums = rows.groupby(groups, sort=False, observed=True)[["successes", "trials"]].sum()
-    return sums["successes"].to_numpy(np.int64), sums["trials"].to_numpy(np.int64)
-
-
-def _frame(found: dict[str, OneWay], by: str | None) -> pd.DataFrame:
-    import dataclasses
-
+def _frame(found: Mapping[str, OneWay | TwoWay], kind: str, by: str | None) -> pd.DataFrame:
     import pandas as pd
 
-    rows = [dataclasses.asdict(one) for one in found.values()]
+    rows: list[dict[str, object]] = []
+    for one in found.values():
+        value = one.value(kind)
+        facts = {k: v for k, v in dataclasses.asdict(one).items() if k not in ("icc", "note")}
+        rows.append({"icc": value, **facts, "n_trials": one.n_trials, "note": _note(one, value)})
     return pd.DataFrame(rows, index=pd.Index(list(found), name=by or "group"))
+
+
+def _note(one: OneWay | TwoWay, value: float) -> str:
+    if math.isnan(value) and not one.note.startswith("not defined"):
+        return "not defined: levels differ so little that this form divides by nothing positive"
+    return one.note
+
+
+def _balanced(one: OneWay | TwoWay) -> bool:
+    if isinstance(one, TwoWay) or math.isnan(one.n0):
+        return True
+    return math.isclose(one.n0 * one.n_levels, one.n_trials)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gstudy.display import Shown, Table
-from gstudy.errors import QuantityError, did_you_mean, explain
-from gstudy.study.index_sets import close
+from gstudy.errors import QuantityError, explain
 from gstudy.variance.basis import Basis, basis_of
 from gstudy.variance.components import component_notes, estimand_of
-from gstudy.variance.decomposition import (
-    SCORE,
-    Decomposition,
-    decompose,
-    decompositions,
-    scale_of,
-)
+from gstudy.variance.decomposition import SCORE, decompositions
+from gstudy.variance.designs import design_text
 from gstudy.variance.draws import Array, labelled, stated, summarise
-from gstudy.variance.weights import Weights, design_text, weights_within
+from gstudy.variance.error_variance import Population, population_of
+from gstudy.variance.latent import GAUSSIAN
+from gstudy.variance.systems import refuse_shared
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.variance.components import VarianceComponents
 
-__all__ = ["Coefficient", "generalizability", "icc", "phi"]
+__all__ = ["Coefficient", "generalizability", "icc", "phi", "sem"]
 
 # Below this lower end an interval reaches the boundary for all a reader can see.
 _BOUNDARY = 0.01
@@ -42,18 +38,21 @@ _READINGS = {
     "Phi": "Share of true differences in the variance of a score that is read by itself.",
     "Phi(": "As Phi, for telling whether a score is above or below the cut.",
     "E rho^2": "Share of true differences in the variance of scores compared on one design.",
+    "SEM": "Standard error of a score that is read by itself, in units of the score.",
+    "relative SEM": "Standard error of scores that are compared on one design, units of the score.",
 }
+_IN_POINTS = ("SEM", "relative SEM")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Coefficient(Shown):
-    """A ratio of variances with its draws, each in [0, 1].
+    """A ratio of variances with its draws, each in [0, 1]; or a standard error of measurement.
 
     Parameters
     ----------
     draws : xarray.DataArray (chain, draw)
     name : str
-        Such as "ICC(task)", "Phi", "Phi(0.7)" or "E rho^2".
+        Such as "ICC(task)", "Phi", "Phi(0.7)", "E rho^2", "SEM" or "relative SEM".
     scale : {"score", "logit"}
         Scale of the variances in the ratio.
     estimand : str
@@ -61,6 +60,8 @@ class Coefficient(Shown):
     notes : tuple of str
     assumed : bool
         Whether the components were assumed, not estimated.
+    family : {"binary", "gaussian"}
+        Of the scores: standard errors of rates are shown in points.
     """
 
     draws: xr.DataArray
@@ -69,6 +70,7 @@ class Coefficient(Shown):
     estimand: str
     notes: tuple[str, ...]
     assumed: bool
+    family: str = "binary"
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """One row.
@@ -105,8 +107,15 @@ class Coefficient(Shown):
             scale=self.scale,
             level=None if self.assumed else level,
             notes=(*self.notes, self._reading()),
-            formats=dict.fromkeys(frame.columns, "decimal3"),
+            formats=dict.fromkeys(frame.columns, self._form()),
         )
+
+    def _form(self) -> str:
+        """How its numbers are written."""
+        if self.name not in _IN_POINTS:
+            return "decimal3"
+        rate = self.scale == SCORE and self.family != GAUSSIAN
+        return "points1" if rate else "number3"
 
     def _reading(self) -> str:
         """What the ratio says, in words; a name may have an argument in brackets."""
@@ -148,7 +157,8 @@ def icc(
     ``ICC(A) = V(A) / (m(1-m))`` on the score scale, where V(A) is the covariance of two scores
     that share A, its parents included; ``S_A / (S + pi^2/3)`` on the logit scale. For one system
     with tasks and rollouts, ICC(task) on the score scale is the population value of the one-way
-    ANOVA ICC(1,1) of the 0/1 scores.
+    ANOVA ICC(1,1) of the 0/1 scores. With several controlled levels it is that within a level,
+    averaged: ``sum_l w_l V_ll(A) / sum_l w_l m_l (1 - m_l)``, w_l the weights of the levels.
 
     Examples
     --------
@@ -161,19 +171,22 @@ def icc(
     logit 0.549
     """
     basis = basis_of(source)
+    refuse_shared(basis, system, "ICC")
     parts = decompositions(basis, scale, system)
     ratios = []
     for part in parts.values():
         index_set = part.structure.find(component)
-        ratios.append(_ratio(part.inside(index_set), part.total))
-    structure = next(iter(parts.values())).structure
-    name = structure.name(structure.find(component))
+        ratios.append(_ratio(part.within(index_set), part.total))
+    first = next(iter(parts.values()))
+    name = first.structure.name(first.structure.find(component))
+    held = first.controlled
+    within = "" if held is None else f", within a level of {', '.join(held.facets)}, averaged"
     draws = labelled(np.mean(ratios, axis=0))
     return Coefficient(
         draws=draws,
         name=f"ICC({name})",
         scale=scale,
-        estimand=f"of {estimand_of(basis, parts)}{basis.remark}",
+        estimand=f"of {estimand_of(basis, parts)}{within}{basis.remark}",
         notes=(
             *basis.stamp(draws),
             *_boundary_notes(draws.values, basis),
@@ -190,6 +203,8 @@ def phi(
     cut: float | None = None,
     scale: str = "score",
     object: str | None = None,  # noqa: A002
+    pin: Sequence[str] | None = None,
+    finite: bool = False,
 ) -> Coefficient:
     """Dependability Phi: how far a score places its system absolutely.
 
@@ -205,6 +220,11 @@ def phi(
     scale : {"score", "logit"}
     object : str, optional
         Facet that is measured, by default the study's own.
+    pin : list of str, optional
+        Facets whose levels stay: the score is claimed for these levels only.
+    finite : bool
+        Take the variance among the fitted systems (divisor K - 1 of their K expected scores), not
+        that of the population which they are a sample of.
 
     Returns
     -------
@@ -213,15 +233,18 @@ def phi(
     Raises
     ------
     QuantityError
-        Without a sampled object, for a design that is not usable (see `variance_budget`), and
-        for a cut that is no score or belongs to the other scale.
+        Without a sampled object; for a design or pin that is not usable (see `variance_budget`),
+        a cut that is no score or belongs to the other scale, a fit in which each system has
+        its own sds, and `finite` without fitted systems.
 
     Notes
     -----
     ``Phi = v_o / (v_o + v_Delta)``, v_o the variance between levels of the object, v_Delta the sum
     of ``v(A) q_A`` over the sets with a facet besides the object, plus the noise of one trial over
     the number of trials. ``Phi(cut)`` adds ``(m - cut)^2`` to v_o. (Brennan, Generalizability
-    Theory, 2001; here with score-scale components.)
+    Theory, 2001; here with score-scale components.) Where all facets of A besides the object have
+    a finite universe or are pinned, ``v(A) sum_g W_g^2`` (1/N for a bank of N equal levels) leaves
+    v_Delta, and joins v_o if A holds the object.
 
     Examples
     --------
@@ -233,13 +256,13 @@ def phi(
     0.82
     """
     basis = basis_of(source)
-    part, weights = _population(basis, design, scale, object)
-    between, error = _error_variance(part, weights, relative=False)
+    found = population_of(basis, design, scale=scale, chosen=object, pin=pin, finite=finite)
+    between, error = found.between, found.error(relative=False)
     name = "Phi"
     if cut is not None:
-        between = between + (part.mean - _checked_cut(cut, scale)) ** 2
+        between = between + (found.part.mean - _checked_cut(cut, scale, basis)) ** 2
         name = f"Phi({cut:g})"
-    return _coefficient(basis, part, name, design, _ratio(between, between + error))
+    return _coefficient(basis, found, name, design, _ratio(between, between + error))
 
 
 def generalizability(
@@ -248,12 +271,14 @@ def generalizability(
     *,
     scale: str = "score",
     object: str | None = None,  # noqa: A002
+    pin: Sequence[str] | None = None,
+    finite: bool = False,
 ) -> Coefficient:
     """Generalizability E rho^2: how far a score ranks its system among others.
 
     Parameters
     ----------
-    source, design, scale, object
+    source, design, scale, object, pin, finite
         As for `phi`.
 
     Returns
@@ -280,120 +305,93 @@ def generalizability(
     0.893
     """
     basis = basis_of(source)
-    part, weights = _population(basis, design, scale, object)
-    between, error = _error_variance(part, weights, relative=True)
-    return _coefficient(basis, part, "E rho^2", design, _ratio(between, between + error))
+    found = population_of(basis, design, scale=scale, chosen=object, pin=pin, finite=finite)
+    between, error = found.between, found.error(relative=True)
+    return _coefficient(basis, found, "E rho^2", design, _ratio(between, between + error))
 
 
-def _population(
-    basis: Basis, design: Mapping[str, int] | None, scale: str, chosen: str | None
-) -> tuple[Decomposition, Weights]:
-    """The decomposition over the population of the object, with the weights within a level."""
-    scale_of(scale)
-    if basis.system not in (None, "new"):
-        raise QuantityError(
-            explain(
-                f"this source is of {basis.system!r} alone, and coefficients compare levels",
-                do="Pass the fit, or components of all systems.",
-            )
-        )
-    if basis.latent is None:
-        part = decompositions(basis, scale, "new")[None]
-    else:
-        part = decompose(basis.latent, scale)
-    measured = _object(basis, chosen)
-    part = replace(part, structure=replace(part.structure, object=measured))
-    weights = weights_within(part.structure, part.sets, measured, design=design, cells=basis.cells)
-    return part, weights[None]
+def sem(
+    source: Fit | VarianceComponents,
+    design: Mapping[str, int] | None = None,
+    *,
+    relative: bool = False,
+    scale: str = "score",
+    object: str | None = None,  # noqa: A002
+    pin: Sequence[str] | None = None,
+) -> Coefficient:
+    """Standard error of measurement of a score, absolute or relative.
 
+    Parameters
+    ----------
+    source, design, scale, object, pin
+        As for `phi`.
+    relative : bool
+        Of scores that are compared on one design: what moves all systems alike is left out.
 
-def _object(basis: Basis, chosen: object) -> str:
-    """The facet that is measured, checked."""
-    structure = basis.structure
-    name = basis.study.object if chosen is None else chosen
-    if name is None:
-        raise QuantityError(
-            explain(
-                "Phi and E rho^2 need an object of measurement, and the study declares none",
-                allowed=structure.facets,
-                do="Pass object='<facet>', such as object='task'.",
-            )
-        )
-    if not isinstance(name, str):
-        raise QuantityError(
-            explain("the object is no facet's name", given=name, allowed=structure.facets)
-        )
-    if name in structure.not_sampled:
-        raise QuantityError(
-            explain(
-                f"Phi and E rho^2 compare levels of {name!r}, and one was sampled",
-                given=structure.not_sampled[name],
-                do="Compare several levels, or pass object='<facet>' for another facet.",
-            )
-        )
-    if name not in structure.facets:
-        raise QuantityError(
-            explain(
-                f"{name!r} cannot be the object: it has no component",
-                allowed=structure.facets,
-                do=did_you_mean(name, structure.facets),
-            )
-        )
-    parents = close({name}, structure.nesting) & frozenset(structure.facets) - {name}
-    if parents:
-        raise QuantityError(
-            explain(
-                f"{name!r} cannot be the object: it is nested in {', '.join(sorted(parents))}",
-                allowed=[f for f in structure.facets if close({f}, structure.nesting) == {f}],
-            )
-        )
-    return name
+    Returns
+    -------
+    Coefficient
+        In units of the scale: 0.03 is 3 points of a pass rate.
 
+    Raises
+    ------
+    QuantityError
+        As `phi`.
 
-def _error_variance(
-    part: Decomposition, weights: Weights, *, relative: bool
-) -> tuple[Array, Array]:
-    """Variance between levels of the object, and absolute or relative error variance."""
-    structure = part.structure
-    own = structure.object_set
-    error = part.noise * weights.noise
-    for index_set, unique in zip(part.sets, part.unique, strict=True):
-        if not index_set <= own and (own <= index_set or not relative):
-            error = error + unique * weights.of(index_set, structure.object)
-    return part.inside(own), error
+    Notes
+    -----
+    ``sqrt(v_Delta)``, or ``sqrt(v_delta)`` when relative, of `phi` and `generalizability`.
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> task = gs.Facet("task", role="legitimate")
+    >>> study = gs.Study(score="passed", object="system", facets=[task])
+    >>> vc = gs.assume(study, {"system": 0.02, "task": 0.1, "residual": 0.12}, mean=0.6)
+    >>> float(gs.sem(vc, {"task": 50}).draws.mean().round(4))
+    0.0663
+    """
+    basis = basis_of(source)
+    found = population_of(basis, design, scale=scale, chosen=object, pin=pin)
+    name = "relative SEM" if relative else "SEM"
+    return _coefficient(basis, found, name, design, np.sqrt(found.error(relative=relative)))
 
 
 def _coefficient(
     basis: Basis,
-    part: Decomposition,
+    found: Population,
     name: str,
     design: Mapping[str, int] | None,
     values: Array,
 ) -> Coefficient:
-    measured = part.structure.object or ""
+    part, measured = found.part, found.object
     draws = labelled(values)
+    claim = found.claim.words(part.structure, collected=design is None, controlled=part.controlled)
+    among = ", among the fitted ones" if found.finite else ""
     return Coefficient(
         draws=draws,
         name=name,
         scale=part.scale,
-        estimand=f"of {measured} scores {design_text(design)}{basis.remark}",
+        estimand=f"of {measured} scores {design_text(design)}{claim}{among}{basis.remark}",
         notes=(
             *basis.stamp(draws),
-            *_merged_notes(part, measured),
+            *_merged_notes(found),
             *component_notes(basis, {None: part}),
         ),
         assumed=basis.assumed,
+        family=basis.study.family,
     )
 
 
-def _merged_notes(part: Decomposition, measured: str) -> Sequence[str]:
-    own = part.structure.object_set
-    if own == {measured}:
+def _merged_notes(found: Population) -> Sequence[str]:
+    structure = found.part.structure
+    own = structure.object_set
+    if own == {found.object}:
         return ()
-    return (f"{part.structure.name(own)} is one component: {measured} cannot be told apart.",)
+    return (f"{structure.name(own)} is one component: {found.object} cannot be told apart.",)
 
 
-def _checked_cut(cut: object, scale: str) -> float:
+def _checked_cut(cut: object, scale: str, basis: Basis) -> float:
     if scale != SCORE:
         raise QuantityError(
             explain(
@@ -402,10 +400,11 @@ def _checked_cut(cut: object, scale: str) -> float:
                 do="Leave cut out, or use scale='score'.",
             )
         )
-    if isinstance(cut, bool) or not isinstance(cut, Real) or not 0 <= float(cut) <= 1:
-        raise QuantityError(
-            explain("the cut is not a score", given=cut, allowed="numbers from 0 to 1")
-        )
+    graded = basis.study.family == GAUSSIAN
+    low, high = (-np.inf, np.inf) if graded else (0.0, 1.0)
+    if isinstance(cut, bool) or not isinstance(cut, Real) or not low <= float(cut) <= high:
+        allowed = "numbers" if graded else "numbers from 0 to 1"
+        raise QuantityError(explain("the cut is not a score", given=cut, allowed=allowed))
     return float(cut)
 
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from gstudy.display import Shown, Table
 from gstudy.variance.basis import Basis, basis_of
+from gstudy.variance.claims import Claim
 from gstudy.variance.decomposition import Decomposition, average, decompositions
 from gstudy.variance.draws import Array, labelled, stated, summarise, unlabelled
+from gstudy.variance.latent import GAUSSIAN
 from gstudy.variance.structure import RESIDUAL
+from gstudy.variance.systems import refuse_shared
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
 
 __all__ = [
+    "SOURCE",
     "VarianceComponents",
     "component_notes",
     "components_of",
@@ -28,9 +32,11 @@ __all__ = [
     "estimand_of",
     "row_facts",
     "variance_components",
-    "with_noise",
 ]
 
+
+SOURCE = "source"
+"""Column of a table in which some components are assumed: which ones."""
 
 _DIGITS = {"score": "decimal4", "logit": "decimal2"}
 
@@ -94,7 +100,8 @@ class VarianceComponents(Shown):
         pandas.DataFrame
             Index `component`; columns `facet`, `mean`, `median`, `sd`, `lower`, `upper` (variance,
             squared units of the scale), `share`, `share_lower`, `share_upper`, `role`,
-            `includes`. `attrs` name scale, estimand, interval and level.
+            `includes`, and `source` where some are assumed. `attrs` name scale, estimand, interval
+            and level.
 
         Raises
         ------
@@ -110,8 +117,10 @@ class VarianceComponents(Shown):
         columns = ["mean", "lower", "upper", "share", "role"]
         if self.assumed:
             columns = ["mean", "share", "role"]
+        columns += [SOURCE] if SOURCE in frame else []
         # Assumed variances as they were given; estimated ones to what sampling can tell.
-        digits = "number3" if self.assumed else _DIGITS[self.scale]
+        graded = self.basis.study.family == GAUSSIAN
+        digits = "number3" if self.assumed or graded else _DIGITS[self.scale]
         return Table(
             frame=frame[columns].rename(columns={"mean": "variance"}),
             title=f"{'Assumed variance' if self.assumed else 'Variance'} components of "
@@ -122,7 +131,7 @@ class VarianceComponents(Shown):
             formats={
                 **dict.fromkeys(("variance", "lower", "upper"), digits),
                 "share": "percent1",
-                "role": "text",
+                **dict.fromkeys(("role", SOURCE), "text"),
             },
         )
 
@@ -151,7 +160,8 @@ def variance_components(
     Raises
     ------
     QuantityError
-        For an unknown scale or system, and a scale that assumed components do not have.
+        For an unknown scale or system, a scale that the source does not have, and one system of
+        a fit in which all share their sds.
 
     Notes
     -----
@@ -171,34 +181,34 @@ def variance_components(
     >>> list(gs.variance_components(assumed).rows)
     ['task', 'judge', 'task:judge', 'residual']
     """
-    return components_of(basis_of(source), scale, system)
+    basis = basis_of(source)
+    refuse_shared(basis, system, "variance components")
+    return components_of(basis, scale, system)
 
 
 def components_of(basis: Basis, scale: str, system: str | None = None) -> VarianceComponents:
     """`variance_components` of a basis."""
     parts = decompositions(basis, scale, system)
     whole = average(parts)
-    rows = row_facts(whole)
-    draws = labelled(with_noise(whole.unique, whole), list(rows))
+    rows = row_facts(whole, basis)
+    noise = [whole.noise[None]] if whole.has_noise else []
+    draws = labelled(np.concatenate([whole.unique, *noise]), list(rows))
     return VarianceComponents(
         draws=draws,
         mean=labelled(whole.mean),
         scale=scale,
-        estimand=f"one trial of {estimand_of(basis, parts)}",
+        estimand=f"one trial of {estimand_of(basis, parts)}{averaged_over(whole)}",
         rows=rows,
         notes=(*basis.stamp(draws), *component_notes(basis, parts)),
         basis=basis if system is None else replace(basis, system=system),
     )
 
 
-def with_noise(values: Array, whole: Decomposition, factor: float = 1.0) -> Array:
-    """Values per set (n_sets, chain, draw), then the noise times `factor` where there is any."""
-    noise = [factor * whole.noise[None]] if whole.has_noise else []
-    return np.concatenate([values, *noise])
+def row_facts(whole: Decomposition, basis: Basis) -> dict[str, dict[str, str]]:
+    """Per row its facet, its role and what it includes; `residual` last.
 
-
-def row_facts(whole: Decomposition) -> dict[str, dict[str, str]]:
-    """Per row its facet, its role and what it includes; `residual` last."""
+    Where some components are assumed and others estimated, also which.
+    """
     structure = whole.structure
     rows = {
         structure.name(index_set): {
@@ -208,12 +218,18 @@ def row_facts(whole: Decomposition) -> dict[str, dict[str, str]]:
         }
         for index_set in whole.sets
     }
+    sources = [basis.source(index_set, structure) for index_set in whole.sets]
     if whole.has_noise:
         rows[RESIDUAL] = {
             "facet": RESIDUAL,
             "role": structure.residual_role(),
             "includes": structure.residual_includes(),
         }
+        given = frozenset({RESIDUAL}) in basis.replaced
+        sources.append("assumed" if given else "estimated")
+    if basis.replaced:
+        for facts, source in zip(rows.values(), sources, strict=True):
+            facts[SOURCE] = source
     return rows
 
 
@@ -240,6 +256,8 @@ def describe_rows(
         },
         index=pd.Index(list(rows), name="component"),
     )
+    if any(SOURCE in facts for facts in rows.values()):
+        frame[SOURCE] = [facts[SOURCE] for facts in rows.values()]
     frame.attrs.update(attributes)
     return frame
 
@@ -259,27 +277,50 @@ def estimand_of(basis: Basis, parts: Mapping[str | None, Decomposition]) -> str:
     return f"{name} {single}" if single is not None else "the study"
 
 
+def averaged_over(whole: Decomposition) -> str:
+    """Over which controlled levels a trial is averaged, in words."""
+    if whole.controlled is None:
+        return ""
+    return Claim().words(whole.structure, collected=False, controlled=whole.controlled)
+
+
 def component_notes(basis: Basis, parts: Mapping[str | None, Decomposition]) -> tuple[str, ...]:
     """What every table of these decompositions must say."""
     notes = []
     if basis.assumed:
         notes.append("Assumed components, not estimated from data.")
-    shared = basis.latent is not None and len(basis.latent.object_effects) > 1
-    if shared and len(parts) == 1 and None not in parts:
-        notes.append(
-            f"The sds are shared by all levels of {basis.study.object} in this source: ICC, "
-            "budget and re-run noise follow this one's own mean, not its own variances."
-        )
+    if len(parts) == 1 and None not in parts:
+        notes += _shared_notes(basis)
     structure = next(iter(parts.values())).structure
     if structure.absorbed:
         absorbed = ", ".join(structure.absorbed)
         notes.append(
             f"residual includes {absorbed}: with one trial per level they cannot be told apart."
         )
+    banks = [f.name for f in basis.study.facets if f.universe and f.name in structure.absorbed]
+    notes += [f"The universe of {name} has no effect: it is inside the residual." for name in banks]
     known = {structure.name(index_set) for index_set in structure.merged}
     prior_only = [name for name in basis.prior_only if name in known]
     notes += [f"{name}: prior only, the data do not inform it." for name in prior_only]
     return (*notes, *basis.notes)
+
+
+def _shared_notes(basis: Basis) -> list[str]:
+    """Which variances of one system are not its own."""
+    latent = basis.latent
+    if latent is None or len(latent.object_effects) < 2:
+        return []
+    if not latent.own:
+        note = (
+            f"The sds are shared by all levels of {basis.study.object} in this source: ICC, "
+            "budget and re-run noise follow this one's own mean, not its own variances."
+        )
+        return [note]
+    gone = latent.structure.object_set
+    left = dict.fromkeys(latent.structure.name(s) for s in latent.sets if s != gone)
+    if not left:
+        return []
+    return [f"{', '.join(left)}: the sd is shared by all levels of {basis.study.object}."]
 
 
 def _shares(values: Array) -> Array:

@@ -7,9 +7,12 @@ of all variances of the logit and S_A that of the components inside the set A,
     v(A) = V(A) - sum of v(B) over the proper subsets B of A.
 
 Sets without a component of their own have a v(A) too: the logit link makes interactions. With the
-noise of one trial, E[p(1-p)], the v(A) add up to m(1-m), the variance of one score.
+noise of one trial, E[p(1-p)], the v(A) add up to m(1-m), the variance of one score. Of graded
+scores the v(A) are the variances of the components themselves.
 
 Logit scale: the variances of the components themselves, and pi^2/3 of one trial.
+
+With several controlled levels there is one v_ll'(A) for each pair of them; see `levels`.
 """
 
 from __future__ import annotations
@@ -21,14 +24,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gstudy.errors import GstudyError, QuantityError, did_you_mean, explain
+from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.study.index_sets import IndexSet
 from gstudy.variance.draws import Array
-from gstudy.variance.kernel import KERNEL_ERROR, logistic_moments
-from gstudy.variance.latent import find_level
+from gstudy.variance.kernel import logistic_moments
+from gstudy.variance.latent import GAUSSIAN, find_level
+from gstudy.variance.levels import (
+    LevelParts,
+    differences,
+    linear_levels,
+    not_negative,
+    score_levels,
+)
 
 if TYPE_CHECKING:
     from gstudy.variance.basis import Basis
+    from gstudy.variance.controlled import Controlled
     from gstudy.variance.latent import Latent
     from gstudy.variance.structure import Structure
 
@@ -40,6 +51,7 @@ __all__ = [
     "decompose",
     "decompositions",
     "hoeffding",
+    "population",
     "scale_of",
 ]
 
@@ -65,6 +77,11 @@ class Decomposition:
         Score scale: expected score. Logit scale: expected logit.
     noise : array (chain, draw)
         Variance of one trial given everything else.
+    controlled : Controlled or None
+        With several controlled levels these and their weights w_l: `mean` and `noise` are then
+        averages with weights w_l, and `unique` is the sum of w_l w_l' v_ll'(A).
+    levels : LevelParts or None
+        The parts that were averaged.
     """
 
     structure: Structure
@@ -73,6 +90,23 @@ class Decomposition:
     unique: Array
     mean: Array
     noise: Array
+    controlled: Controlled | None = None
+    levels: LevelParts | None = None
+
+    @property
+    def level_unique(self) -> Array | None:
+        """v_ll'(A) (n_sets, n_levels, n_levels, chain, draw); None with one controlled level."""
+        return None if self.levels is None else self.levels.unique
+
+    @property
+    def level_means(self) -> Array | None:
+        """Expected score at each controlled level (n_levels, chain, draw), or None with one."""
+        return None if self.levels is None else self.levels.means
+
+    @property
+    def level_noise(self) -> Array | None:
+        """Noise of one trial at each controlled level (n_levels, chain, draw), or None."""
+        return None if self.levels is None else self.levels.noise
 
     @property
     def has_noise(self) -> bool:
@@ -81,13 +115,30 @@ class Decomposition:
 
     @property
     def total(self) -> Array:
-        """Variance of one trial, m(1-m) on the score scale; (chain, draw)."""
-        return np.asarray(self.unique.sum(axis=0) + self.noise)
+        """Variance of one trial, m(1-m) on the score scale; (chain, draw).
+
+        With several controlled levels that of one trial within a level, averaged over levels.
+        """
+        return np.asarray(self._within().sum(axis=0) + self.noise)
 
     def inside(self, index_set: IndexSet) -> Array:
         """V(A): the sum of v(B) over the sets inside A; (chain, draw)."""
-        inside = np.array([own <= index_set for own in self.sets], dtype=float)
-        return np.asarray(np.tensordot(inside, self.unique, axes=1))
+        return np.asarray(np.tensordot(self._are_inside(index_set), self.unique, axes=1))
+
+    def within(self, index_set: IndexSet) -> Array:
+        """V(A) of two trials at the same controlled level, averaged over levels; (chain, draw)."""
+        return np.asarray(np.tensordot(self._are_inside(index_set), self._within(), axes=1))
+
+    def _are_inside(self, index_set: IndexSet) -> Array:
+        return np.array([own <= index_set for own in self.sets], dtype=float)
+
+    def _within(self) -> Array:
+        """v(A) of two trials at the same controlled level, averaged over levels."""
+        if self.levels is None or self.controlled is None:
+            return self.unique
+        return np.asarray(
+            np.einsum("l,allcd->acd", self.controlled.weights, self.levels.unique, optimize=True)
+        )
 
     def of(self, index_set: IndexSet) -> Array:
         """v(A), zero for a set without a row; (chain, draw)."""
@@ -122,24 +173,37 @@ def decompose(latent: Latent, scale: str) -> Decomposition:
     Parameters
     ----------
     latent : Latent
+        Without components that have an sd per level of the object: those of a given one.
     scale : {"score", "logit"}
 
     Returns
     -------
     Decomposition
+
+    Raises
+    ------
+    QuantityError
+        For the logit scale of graded scores.
     """
-    if scale == LOGIT:
-        noise = np.full(latent.mu.shape, _LOGISTIC_VARIANCE)
-        order = [s for s in latent.structure.spanned(latent.sets) if s in latent.sets]
-        unique = latent.variances[[latent.sets.index(s) for s in order]]
-        return Decomposition(latent.structure, LOGIT, tuple(order), unique, latent.mu, noise)
-    sets = tuple(latent.structure.spanned(latent.sets))
+    linear = scale == LOGIT or latent.family == GAUSSIAN
+    spanned = latent.structure.spanned(latent.sets)
+    sets = tuple(s for s in spanned if not linear or s in latent.sets)
+    noise = _linear_noise(latent, scale) if linear else latent.mu
+    if latent.controlled is not None:
+        levels = (
+            linear_levels(latent, latent.controlled, sets, noise)
+            if linear
+            else score_levels(latent, latent.controlled, sets)
+        )
+        return _over_levels(latent, scale, sets, levels)
+    if linear:
+        unique = _summed(latent, sets)
+        return Decomposition(latent.structure, scale, sets, unique, latent.mu, noise)
     shape = latent.mu.shape
-    total = latent.variances.sum(axis=0)
     shared = np.empty((len(sets), latent.mu.size))
     for row, index_set in zip(shared, sets, strict=True):
         row[:] = latent.inside(index_set).ravel()
-    moments = logistic_moments(latent.mu.ravel(), total.ravel(), shared)
+    moments = logistic_moments(latent.mu.ravel(), latent.total.ravel(), shared)
     return Decomposition(
         structure=latent.structure,
         scale=SCORE,
@@ -147,6 +211,50 @@ def decompose(latent: Latent, scale: str) -> Decomposition:
         unique=hoeffding(moments.shared, sets).reshape(len(sets), *shape),
         mean=moments.mean.reshape(shape),
         noise=moments.noise.reshape(shape),
+    )
+
+
+def _linear_noise(latent: Latent, scale: str) -> Array:
+    """Variance of one trial given everything else, on the scale of the linear predictor."""
+    if latent.family != GAUSSIAN:
+        return np.full(latent.mu.shape, _LOGISTIC_VARIANCE)
+    if scale == LOGIT:
+        raise QuantityError(
+            explain(
+                "graded scores have no logit scale: their components are in units of the score",
+                given=scale,
+                allowed=(SCORE,),
+                do="Leave scale out.",
+            )
+        )
+    assert latent.noise is not None
+    return latent.noise
+
+
+def _summed(latent: Latent, sets: Sequence[IndexSet]) -> Array:
+    """Variances of the components by set; those of equal sets add."""
+    unique = np.zeros((len(sets), *latent.mu.shape))
+    for index_set, variance in zip(latent.sets, latent.variances, strict=True):
+        unique[sets.index(index_set)] += variance
+    return unique
+
+
+def _over_levels(
+    latent: Latent, scale: str, sets: tuple[IndexSet, ...], levels: LevelParts
+) -> Decomposition:
+    """The average over controlled levels, with the weights of the reported score."""
+    assert latent.controlled is not None
+    weights = latent.controlled.weights
+    unique = np.einsum("l,m,almcd->acd", weights, weights, levels.unique, optimize=True)
+    return Decomposition(
+        structure=latent.structure,
+        scale=scale,
+        sets=sets,
+        unique=not_negative(unique),
+        mean=np.tensordot(weights, levels.means, axes=1),
+        noise=np.tensordot(weights, levels.noise, axes=1),
+        controlled=latent.controlled,
+        levels=levels,
     )
 
 
@@ -170,21 +278,7 @@ def hoeffding(covariances: Array, sets: Sequence[IndexSet]) -> Array:
     GstudyError
         When one is further below zero than the kernel's error, which cannot be.
     """
-    unique = np.array(covariances, dtype=float)
-    for i, index_set in enumerate(sets):
-        for j in range(i):
-            if sets[j] < index_set:
-                unique[i] -= unique[j]
-    lowest = float(unique.min(initial=0.0))
-    if lowest < -KERNEL_ERROR:
-        raise GstudyError(
-            explain(
-                "a score-scale component is negative by more than rounding can make",
-                given=lowest,
-                do="This is a fault of gstudy: please report it with the run file.",
-            )
-        )
-    return np.asarray(np.maximum(unique, 0.0))
+    return not_negative(differences(covariances, sets))
 
 
 def decompositions(basis: Basis, scale: str, system: str | None) -> dict[str | None, Decomposition]:
@@ -211,7 +305,8 @@ def decompositions(basis: Basis, scale: str, system: str | None) -> dict[str | N
     scale_of(scale)
     system = basis.system if system is None else system
     if basis.latent is None:
-        return {None: _assumed(basis, scale, system)}
+        label = None if system == "new" else basis.system
+        return {label: _assumed(basis, scale, system)}
     latent, known = basis.latent, basis.latent.object_effects
     if latent.object is None:
         _check_single(known, system, basis.study.object)
@@ -225,9 +320,30 @@ def decompositions(basis: Basis, scale: str, system: str | None) -> dict[str | N
         )
     whole = system is None and not known
     if whole or (isinstance(system, str) and system == "new"):
-        return {None: decompose(latent, scale)}
+        return {None: population(latent, scale)}
     labels = list(known) if system is None else [find_level(system, known, latent.object)]
     return {label: decompose(latent.given(label), scale) for label in labels}
+
+
+def population(latent: Latent, scale: str) -> Decomposition:
+    """The decomposition over the population of the object.
+
+    Raises
+    ------
+    QuantityError
+        When each fitted level of the object has variances of its own: a new one's are unknown.
+    """
+    if latent.own:
+        names = ", ".join(latent.structure.name(own.index_set) for own in latent.own)
+        raise QuantityError(
+            explain(
+                f"each {latent.object} has its own sd of {names} here, so that those of a new one, "
+                f"and what compares all {latent.object} levels, are unknown",
+                do=f"Fit the study without varies = {latent.object!r}: shared sds serve Phi, "
+                "E rho^2 and a new one.",
+            )
+        )
+    return decompose(latent, scale)
 
 
 def average(parts: Mapping[str | None, Decomposition]) -> Decomposition:
@@ -243,6 +359,19 @@ def average(parts: Mapping[str | None, Decomposition]) -> Decomposition:
         unique=np.mean([part.unique for part in all_parts], axis=0),
         mean=np.mean([part.mean for part in all_parts], axis=0),
         noise=np.mean([part.noise for part in all_parts], axis=0),
+        controlled=first.controlled,
+        levels=_average_levels([part.levels for part in all_parts]),
+    )
+
+
+def _average_levels(parts: Sequence[LevelParts | None]) -> LevelParts | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    return LevelParts(
+        np.mean([part.unique for part in known], axis=0),
+        np.mean([part.means for part in known], axis=0),
+        np.mean([part.noise for part in known], axis=0),
     )
 
 
@@ -257,7 +386,7 @@ def _assumed(basis: Basis, scale: str, system: str | None) -> Decomposition:
                 do="Assume variances on the logit scale: gs.assume(..., mu=, scale='logit').",
             )
         )
-    if system not in (None, "new"):
+    if system not in (None, "new", basis.system):
         raise QuantityError(
             explain(
                 f"assumed score-scale components know no system {system!r}",

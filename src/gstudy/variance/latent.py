@@ -4,36 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.study.index_sets import IndexSet, Rule
+from gstudy.variance.controlled import Controlled
 from gstudy.variance.draws import Array
 from gstudy.variance.structure import Structure
 
-if TYPE_CHECKING:
-    from gstudy.fits.fitted import Fit
+__all__ = ["BINARY", "GAUSSIAN", "Latent", "Own", "find_level"]
 
-__all__ = ["Latent", "find_level", "latent_of_fit"]
+BINARY = "binary"
+GAUSSIAN = "gaussian"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Own:
+    """A component of which each level of the object has its own sd.
+
+    Parameters
+    ----------
+    index_set : frozenset of str
+        Without the object and without controlled facets.
+    labels : tuple of str
+        Levels of the object.
+    sds : array (n_labels, chain, draw)
+        Scale of the linear predictor.
+    correlation : array (n_labels, n_labels, chain, draw), or None
+        Between the effects of two levels of the object; None where each effect belongs to one.
+    per_level : bool
+        Whether the effects at different controlled levels are different ones.
+    """
+
+    index_set: IndexSet
+    labels: tuple[str, ...]
+    sds: Array
+    correlation: Array | None = None
+    per_level: bool = False
+
+    def variance(self, label: str) -> Array:
+        """The variance of one level of the object, (chain, draw)."""
+        return np.asarray(self.sds[self.labels.index(label)] ** 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latent:
-    """Draws of ``logit p = mu + sum_c u_c``, ``u_c ~ Normal(0, variance_c)``.
+    """Draws of ``eta = mu + b_l + sum_c u_c``, ``u_c ~ Normal(0, variance_c)``.
+
+    eta is the logit of the pass probability, or the expected graded score.
 
     Parameters
     ----------
     structure : Structure
     mu : array (chain, draw)
-        Logit scale.
+        Scale of the linear predictor, as all that follows.
     sets : tuple of frozenset of str
-        Index set of each component.
+        Index set of each component, without controlled facets; two components may have equal
+        sets, one of them per level.
     variances : array (n_components, chain, draw)
-        Logit scale.
     object_effects : mapping of str to array (chain, draw)
-        Label of each fitted level of the object to its effect on the logit scale.
+        Label of each fitted level of the object to its effect.
+    family : {"binary", "gaussian"}
+    noise : array (chain, draw), or None
+        Of graded scores the variance of one trial given everything else.
+    per_level : tuple of bool
+        Of each component whether its effects at different controlled levels are different ones;
+        by default none is.
+    controlled : Controlled or None
+        Levels of controlled facets with their fixed effects b_l; None with one level.
+    level_effects : mapping of str to array (n_levels, chain, draw)
+        Label of each fitted level of the object to its own effects on the controlled levels.
+    own : tuple of Own
+        Components of which each level of the object has its own sd; not among `sets`.
     """
 
     structure: Structure
@@ -41,6 +84,16 @@ class Latent:
     sets: tuple[IndexSet, ...]
     variances: Array
     object_effects: Mapping[str, Array] = field(default_factory=dict)
+    family: str = BINARY
+    noise: Array | None = None
+    per_level: tuple[bool, ...] = ()
+    controlled: Controlled | None = None
+    level_effects: Mapping[str, Array] = field(default_factory=dict)
+    own: tuple[Own, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.per_level:
+            object.__setattr__(self, "per_level", (False,) * len(self.sets))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,16 +120,33 @@ class Latent:
         """Role of each facet."""
         return self.structure.roles
 
-    def inside(self, index_set: IndexSet) -> Array:
-        """Sum of the variances of the components inside a set, S_A; (chain, draw)."""
-        inside = np.array([component <= index_set for component in self.sets], dtype=float)
-        return np.asarray(np.tensordot(inside, self.variances, axes=1))
+    @property
+    def total(self) -> Array:
+        """Sum of all variances, S; (chain, draw)."""
+        return np.asarray(self.variances.sum(axis=0))
+
+    def inside(self, index_set: IndexSet, *, across: bool = False) -> Array:
+        """Sum of the variances of the components inside a set, S_A; (chain, draw).
+
+        Parameters
+        ----------
+        index_set : frozenset of str
+        across : bool
+            Whether it is what two trials at different controlled levels share: components with
+            effects per level are left out.
+        """
+        shared = [
+            component <= index_set and not (across and own)
+            for component, own in zip(self.sets, self.per_level, strict=True)
+        ]
+        return np.asarray(np.tensordot(np.array(shared, dtype=float), self.variances, axes=1))
 
     def given(self, level: str) -> Latent:
         """The latent draws of one given level of the object.
 
-        Its effect enters the mean. Every index set loses the object, and the variances of sets
-        that become equal add: of a given system the task variance is task + system:task.
+        Its effects enter the means, its own sds become variances. Every index set loses the
+        object, and the variances of sets that become equal add: of a given system the task
+        variance is task + system:task.
 
         Raises
         ------
@@ -84,22 +154,41 @@ class Latent:
             For a level that was not fitted.
         """
         label = find_level(level, self.object_effects, self.object)
-        structure = self.structure.without_object()
-        gone = self.structure.object_set
-        summed: dict[IndexSet, Array] = {}
-        for index_set, variance in zip(self.sets, self.variances, strict=True):
-            # The object's own component is its known effect: no variance is left of it.
-            if index_set != gone:
-                own = index_set - gone
-                summed[own] = summed[own] + variance if own in summed else variance
+        summed = self._given_variances(label)
+        effects = self.level_effects.get(label)
+        controlled = self.controlled
+        if controlled is not None and effects is not None:
+            controlled = replace(controlled, offsets=controlled.offsets + effects)
         return replace(
             self,
-            structure=structure,
+            structure=self.structure.without_object(),
             mu=self.mu + self.object_effects[label],
-            sets=tuple(summed),
+            sets=tuple(index_set for index_set, _ in summed),
             variances=np.stack(list(summed.values())) if summed else self.variances[:0],
             object_effects={},
+            per_level=tuple(own for _, own in summed),
+            controlled=controlled,
+            level_effects={},
+            own=(),
         )
+
+    def _given_variances(self, label: str) -> dict[tuple[IndexSet, bool], Array]:
+        """Variances of one level of the object, by set and by whether they are per level."""
+        gone = self.structure.object_set
+        parts = [
+            # The object's own component is its known effect: no variance is left of it.
+            (index_set - gone, own, variance)
+            for index_set, own, variance in zip(
+                self.sets, self.per_level, self.variances, strict=True
+            )
+            if index_set != gone
+        ]
+        parts += [(own.index_set, own.per_level, own.variance(label)) for own in self.own]
+        summed: dict[tuple[IndexSet, bool], Array] = {}
+        for index_set, per_level, variance in parts:
+            key = (index_set, per_level)
+            summed[key] = summed[key] + variance if key in summed else variance
+        return summed
 
 
 def find_level(level: object, known: Mapping[str, object], facet: str | None) -> str:
@@ -128,46 +217,3 @@ def find_level(level: object, known: Mapping[str, object], facet: str | None) ->
             do=did_you_mean(str(level), [*labels, "new"]),
         )
     )
-
-
-def latent_of_fit(fit: Fit, structure: Structure) -> Latent:
-    """The latent draws of a fit.
-
-    Parameters
-    ----------
-    fit : Fit
-    structure : Structure
-        Of the same fit.
-
-    Returns
-    -------
-    Latent
-    """
-    components = fit.design.components
-    shape = fit.mu.shape
-    variances = [fit.sd(component.name) ** 2 for component in components]
-    return Latent(
-        structure=structure,
-        mu=fit.mu,
-        sets=tuple(component.facets for component in components),
-        variances=np.stack(variances) if variances else np.zeros((0, *shape)),
-        object_effects=_object_effects(fit, structure.object),
-    )
-
-
-def _object_effects(fit: Fit, object_facet: str | None) -> dict[str, Array]:
-    """Effects of the levels of the object; of an object with one level, zero."""
-    design = fit.design
-    if object_facet is None:
-        label = design.not_sampled.get(fit.study.object or "")
-        return {} if label is None else {label: np.zeros(fit.mu.shape)}
-    own = frozenset({object_facet})
-    cells = design.cells
-    for i, component in enumerate(design.components):
-        if own in component.merged:
-            effects = fit.effects(component.name).values
-            facets = [facet for facet in cells.facets if facet in component.facets]
-            codes = cells.levels[i][:, facets.index(object_facet)]
-            labels = cells.labels[object_facet]
-            return {labels[code]: effects[..., k] for k, code in enumerate(codes)}
-    return {}

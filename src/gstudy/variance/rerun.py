@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gstudy.display import Shown, Table, points
+from gstudy.display import Shown, Table, number, points
 from gstudy.variance.basis import basis_of
-from gstudy.variance.budgets import mean_contributions, pairs_of, reported_score
+from gstudy.variance.budgets import reported_score
+from gstudy.variance.claims import claim_of
 from gstudy.variance.components import component_notes
-from gstudy.variance.decomposition import SCORE, decompositions
-from gstudy.variance.draws import labelled, normal_quantile, stated, summarise
+from gstudy.variance.contributions import pairs_of, total_error
+from gstudy.variance.decomposition import SCORE, Decomposition, decompositions
+from gstudy.variance.draws import Array, labelled, normal_quantile, stated, summarise
+from gstudy.variance.latent import GAUSSIAN
+from gstudy.variance.systems import refuse_shared
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
     from gstudy.fits.fitted import Fit
+    from gstudy.variance.basis import Basis
     from gstudy.variance.components import VarianceComponents
     from gstudy.variance.structure import Structure
 
-__all__ = ["RerunNoise", "rerun_noise"]
+__all__ = ["RerunNoise", "rerun_noise", "told", "variance_drawing"]
 
 
 _ROWS = {"sd": "sd over re-runs", "difference": "largest difference of two (95%)"}
@@ -47,6 +52,8 @@ class RerunNoise(Shown):
     inseparable : tuple of str
         What a re-run keeps but the data cannot tell from what it draws anew, such as tasks with
         one rollout each: it counts, so that the variance is an upper bound.
+    family : {"binary", "gaussian"}
+        Of the scores: those of rates are shown in points.
     """
 
     draws: xr.DataArray
@@ -56,6 +63,7 @@ class RerunNoise(Shown):
     notes: tuple[str, ...]
     assumed: bool
     inseparable: tuple[str, ...] = ()
+    family: str = "binary"
 
     @property
     def bound(self) -> str:
@@ -131,11 +139,14 @@ class RerunNoise(Shown):
             scale=self.scale,
             level=None if self.assumed else level,
             notes=tuple(text for text in (self._sentence(), self.bound, *self.notes) if text),
-            formats=dict.fromkeys(frame.columns, "points1"),
+            formats=dict.fromkeys(
+                frame.columns, "number3" if self.family == GAUSSIAN else "points1"
+            ),
         )
 
     def _sentence(self) -> str:
-        size = points(float(self.difference().mean()))
+        show = number if self.family == GAUSSIAN else points
+        size = show(float(self.difference().mean()))
         drawn = ", ".join(self.redrawn) or "only the chance of each trial"
         kept = f"; the same {', '.join(self.pinned)}" if self.pinned else ""
         return f"Two such scores differ by up to {size} (95%). Drawn anew: {drawn}{kept}."
@@ -182,24 +193,52 @@ def rerun_noise(
     14.7
     """
     basis = basis_of(source)
+    refuse_shared(basis, system, "re-run noise")
     parts = decompositions(basis, SCORE, system)
-    contributions, _ = mean_contributions(pairs_of(basis, parts, design))
     part = next(iter(parts.values()))
-    moving = [*part.structure.redrawn_sets(part.sets), True][: len(contributions)]
-    redrawn, pinned = _told(part.structure)
-    draws = labelled(contributions[moving].sum(axis=0))
+    redrawn, pinned = told(part.structure)
+    draws = labelled(variance_drawing(basis, parts, design, part.structure.redrawn))
     return RerunNoise(
         draws=draws,
-        estimand=reported_score(basis, parts, design),
+        estimand=reported_score(basis, parts, design, claim_of(basis.study, part.structure)),
         redrawn=redrawn,
         pinned=pinned,
         notes=(*basis.stamp(draws), *component_notes(basis, parts)),
         assumed=basis.assumed,
         inseparable=() if basis.assumed else part.structure.bound_to_redrawn(),
+        family=basis.study.family,
     )
 
 
-def _told(structure: Structure) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def variance_drawing(
+    basis: Basis,
+    parts: Mapping[str | None, Decomposition],
+    design: Mapping[str, int] | None,
+    drawn: frozenset[str],
+) -> Array:
+    """Variance of a reported score when these facets are drawn anew and all others are pinned.
+
+    Parameters
+    ----------
+    basis : Basis
+    parts : mapping of str or None to Decomposition
+    design : mapping or None
+    drawn : frozenset of str
+        With all that is nested in them.
+
+    Returns
+    -------
+    array (chain, draw)
+        Averaged over the systems.
+    """
+    structure = next(iter(parts.values())).structure
+    kept = frozenset(structure.facets) - drawn - structure.object_set
+    claim = replace(claim_of(basis.study, structure), pinned=kept)
+    pairs = pairs_of(basis, parts, design, claim)
+    return np.asarray(np.mean([total_error(part, weights) for part, weights in pairs], axis=0))
+
+
+def told(structure: Structure) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Facets that a re-run draws anew, and those that it keeps, in declared order."""
     measured = [facet for facet, role in structure.roles.items() if role == "object"]
     told = [facet for facet in structure.order if facet not in measured]

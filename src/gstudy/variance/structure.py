@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.study.index_sets import IndexSet, Rule, close, closed_sets, set_name
 
-__all__ = ["LINK", "NOT_SEPARABLE", "RESIDUAL", "Structure"]
+__all__ = ["LINK", "NOT_SEPARABLE", "RESIDUAL", "Structure", "without_facets"]
 
 RESIDUAL = "residual"
 NOT_SEPARABLE = "not separable"
@@ -48,6 +48,8 @@ class Structure:
         Facets that a re-run draws anew.
     counts_trials : bool
         Whether the trials of a cell are counted without a facet of their own.
+    controlled : frozenset of str
+        Controlled facets with fixed effects: in no set, but in what a set stands for.
     """
 
     order: tuple[str, ...]
@@ -62,6 +64,12 @@ class Structure:
     not_sampled: Mapping[str, str]
     redrawn: frozenset[str]
     counts_trials: bool
+    controlled: frozenset[str] = frozenset()
+
+    @property
+    def pinned(self) -> IndexSet:
+        """Every controlled facet, with one level or several."""
+        return frozenset(f for f, role in self.roles.items() if role == "controlled")
 
     @property
     def object_set(self) -> IndexSet:
@@ -73,8 +81,6 @@ class Structure:
         gone = self.object_set
         if not gone:
             return self
-        # A rule that the object triggers joined sets of which only one remains.
-        rules = [(t, w - gone) for t, w in self.rules if not t & gone]
         merged: dict[IndexSet, tuple[IndexSet, ...]] = {}
         for whole, parts in self.merged.items():
             if whole != gone:
@@ -82,15 +88,19 @@ class Structure:
         return replace(
             self,
             facets=tuple(facet for facet in self.facets if facet not in gone),
-            rules=tuple((t, w) for t, w in rules if not w <= t),
+            rules=without_facets(self.rules, gone),
             object=None,
             given=gone,
             merged=merged,
         )
 
     def name(self, index_set: IndexSet) -> str:
-        """Name of an index set: of merged components the joint one, parents included."""
+        """Name of an index set: of merged components the joint one, parents included.
+
+        A controlled facet is named where each part of the set holds it, as tasks nested in it do.
+        """
         parts = self.merged.get(index_set, (index_set,))
+        parts = tuple(part for part in parts if not part & self.controlled) or parts
         return " + ".join(dict.fromkeys(self._plain_name(part) for part in parts))
 
     def find(self, name: str) -> IndexSet:
@@ -191,7 +201,8 @@ class Structure:
         return close({facet}, self.nesting) - self.given
 
     def _facets_role(self, index_set: IndexSet) -> str:
-        roles = {self.roles[facet] for facet in index_set}
+        # What differs between controlled levels has the role of the facets that it varies over.
+        roles = {self.roles[facet] for facet in index_set} - {"controlled"}
         if roles == {"object"}:
             return "object"
         return "error" if "error" in roles else "legitimate"
@@ -219,9 +230,19 @@ class Structure:
         elif facet in self.not_sampled:
             why = f"{facet!r} was not sampled: one level, {self.not_sampled[facet]!r}"
             do = "Collect more of its levels."
+        elif facet in self.controlled:
+            why = f"{facet!r} is controlled: its levels are fixed, and averaged over"
+            do = f"Ask for the rest without {facet!r}: its interactions with it are part of that."
         else:
             why, do = f"{facet!r} is controlled: it is pinned and has no variance", None
         raise QuantityError(explain(f"there is no component {name!r}: {why}", do=do))
+
+
+def without_facets(rules: Iterable[Rule], gone: IndexSet) -> tuple[Rule, ...]:
+    """What rules say about the other facets; one that a facet which is gone triggers joined sets
+    of which only one remains."""
+    left = [(trigger, whole - gone) for trigger, whole in rules if not trigger & gone]
+    return tuple((trigger, whole) for trigger, whole in left if not whole <= trigger)
 
 
 def _one_role(roles: Iterable[str]) -> str:

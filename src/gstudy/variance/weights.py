@@ -4,40 +4,53 @@ With trial weights w_i that sum to 1 a set A enters the variance of the mean wit
 
     q_A = sum over the levels g of A of (sum of w_i in g)^2,
 
-and the noise of one trial with the sum of w_i^2. 1/q_A is the effective number of levels.
+and the noise of one trial with the sum of w_i^2. 1/q_A is the effective number of levels. With
+several controlled levels q_A is a matrix, the sum over g of W_gl W_gl', W_gl the trial weight in g
+at level l.
+
+Where all facets of A besides the object are finite or pinned, the score is claimed for a bank of
+levels with weights W_g, and A enters the error with
+
+    q_A - 2 sum_g w_g W_g + sum_g W_g^2 = q_A - sum_g W_g^2,
+
+for the W_g of equal levels, as well as for pinned levels with the weights of the data.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gstudy.errors import QuantityError, did_you_mean, explain
-from gstudy.study.index_sets import IndexSet
+from gstudy.errors import QuantityError, explain
+from gstudy.study.index_sets import IndexSet, close
 from gstudy.study.partition import split
-from gstudy.variance.structure import Structure
+from gstudy.variance.claims import Claim
+from gstudy.variance.controlled import level_rows
+from gstudy.variance.designs import (
+    TRIALS,
+    check_universe,
+    following,
+    needed_counts,
+    read_design,
+)
+from gstudy.variance.draws import Array
+from gstudy.variance.trial_weights import Rows, cell_weights, known_errors, object_rows
 
 if TYPE_CHECKING:
     from gstudy.study.cells import Cells
+    from gstudy.variance.controlled import Controlled
+    from gstudy.variance.structure import Structure
 
-__all__ = [
-    "TRIALS",
-    "Weights",
-    "balanced",
-    "collected",
-    "design_text",
-    "mean_weights",
-    "read_design",
-    "weights_within",
-]
+__all__ = ["Factor", "Weights", "balanced", "collected", "mean_weights", "weights_within"]
 
-TRIALS = "trials"
-"""Key of a design for the number of trials per cell, where they are counted without a facet."""
+Factor = float | Array
+"""q_A: a number, or (n_levels, n_levels) with several controlled levels."""
+
+_NOTHING: IndexSet = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +59,37 @@ class Weights:
 
     Parameters
     ----------
-    q : mapping of frozenset of str to float
+    q : mapping of frozenset of str to float or array (n_levels, n_levels)
         q_A by index set, the object left out of the set: it counts 1.
-    noise : float
-        Sum of the squared trial weights, 1/N of N trials.
+    noise : float or array (n_levels,)
+        Sum of the squared trial weights, 1/N of N trials alike; per controlled level. With known
+        errors each trial counts by its squared error over their mean.
+    bank : mapping of frozenset of str to float or array (n_levels, n_levels)
+        Of each set whose facets are all finite or pinned the part of q_A that is no error, the sum
+        of W_g^2; others are left out.
     """
 
-    q: Mapping[IndexSet, float]
-    noise: float
+    q: Mapping[IndexSet, Factor]
+    noise: Factor
+    bank: Mapping[IndexSet, Factor] = field(default_factory=dict)
 
-    def of(self, index_set: IndexSet, object_facet: str | None) -> float:
+    def of(self, index_set: IndexSet, object_facet: str | None) -> Factor:
         """q_A of a set that may hold the object."""
         return self.q[index_set - {object_facet}] if object_facet else self.q[index_set]
 
+    def claimed(self, index_set: IndexSet, object_facet: str | None) -> Factor:
+        """The part of q_A that the claim takes out of the error, of a set that may hold the
+        object; 0 of most."""
+        return self.bank.get(index_set - {object_facet}, 0.0)
+
 
 def balanced(
-    structure: Structure, counts: Mapping[str, float], sets: Iterable[IndexSet]
+    structure: Structure,
+    counts: Mapping[str, float],
+    sets: Iterable[IndexSet],
+    *,
+    claim: Claim | None = None,
+    controlled: Controlled | None = None,
 ) -> Weights:
     """Weights of a fully crossed, balanced design: q_A = 1 / product of the counts.
 
@@ -72,26 +100,43 @@ def balanced(
         Levels of each facet as `read_design` gives them, of a nested facet per parent; infinity
         is allowed.
     sets : iterable of frozenset of str
+    claim : Claim, optional
+        By default nothing is finite or pinned.
+    controlled : Controlled, optional
+        The design is crossed with their levels, or nested in them, and weighs them so.
 
     Returns
     -------
     Weights
     """
-    follows = _following(structure)
+    follows = following(structure)
     own = {facet: counts.get(facet, 1) for facet in structure.facets if facet not in follows}
-    q = {}
-    for index_set in sets:
-        reduced = index_set - {structure.object}
-        q[reduced] = 1 / math.prod(own.get(facet, 1) for facet in reduced)
+
+    def share(index_set: IndexSet) -> Factor:
+        n_levels = math.prod(own.get(facet, 1) for facet in index_set)
+        return _spread(structure, index_set, controlled) / n_levels
+
+    reduced = _reduced(sets, structure.object)
     absorbed = math.prod(counts[facet] for facet in structure.absorbed)
     n_trials = math.prod(own[facet] for facet in own if facet != structure.object) * absorbed
-    return Weights(q, 1 / (n_trials * counts.get(TRIALS, 1)))
+    each: Factor = 1.0 if controlled is None else controlled.weights**2
+    return Weights(
+        {index_set: share(index_set) for index_set in reduced},
+        each / (n_trials * counts.get(TRIALS, 1)),
+        _banks(structure, reduced, claim or Claim(), share, controlled),
+    )
 
 
 def collected(
-    cells: Cells, sets: Iterable[IndexSet], object_facet: str | None
+    cells: Cells,
+    sets: Iterable[IndexSet],
+    object_facet: str | None,
+    *,
+    structure: Structure | None = None,
+    claim: Claim | None = None,
+    controlled: Controlled | None = None,
 ) -> dict[str | None, Weights]:
-    """Weights of the design as collected, every trial alike, within each level of the object.
+    """Weights of the design as collected, within each level of the object.
 
     Parameters
     ----------
@@ -99,21 +144,35 @@ def collected(
     sets : iterable of frozenset of str
     object_facet : str or None
         Without one, all cells are one mean.
+    structure : Structure, optional
+        Needed with a claim and with controlled levels.
+    claim : Claim, optional
+        By default every trial weighs alike, and nothing is finite or pinned.
+    controlled : Controlled, optional
 
     Returns
     -------
     dict
         Label of the level (None without an object) to its weights.
     """
-    reduced = list(dict.fromkeys(index_set - {object_facet} for index_set in sets))
-    if object_facet is None or object_facet not in cells.facets:
-        return {None: _of_rows(cells, np.arange(len(cells.trials)), reduced)}
-    own = cells.codes[:, cells.facets.index(object_facet)]
-    labels = cells.labels[object_facet]
-    return {
-        labels[code]: _of_rows(cells, np.flatnonzero(own == code), reduced)
-        for code in np.unique(own)
-    }
+    reduced = _reduced(sets, object_facet)
+    claim = claim or Claim()
+    levels = None if controlled is None else level_rows(cells, controlled)
+    squares = known_errors(cells)
+    found = {}
+    for label, rows in object_rows(cells, object_facet).items():
+        # Whole numbers of trials alike stay exact until they are divided.
+        weights = cells.trials[rows].astype(np.float64)
+        if claim.over:
+            weights = cell_weights(cells, rows, claim.over)
+        own = None if levels is None or controlled is None else _Levels(levels[rows], controlled)
+        share = _sharing(cells, rows, weights, own, structure)
+        found[label] = Weights(
+            {index_set: share(index_set) for index_set in reduced},
+            _noise(cells, rows, weights, own, squares),
+            {} if structure is None else _banks(structure, reduced, claim, share, controlled),
+        )
+    return found
 
 
 def weights_within(
@@ -123,6 +182,8 @@ def weights_within(
     *,
     design: Mapping[str, Any] | None,
     cells: Cells | None,
+    claim: Claim | None = None,
+    controlled: Controlled | None = None,
 ) -> dict[str | None, Weights]:
     """Weights within each level of the object; under None those of the average level.
 
@@ -135,6 +196,8 @@ def weights_within(
     design : mapping or None
         A balanced design, alike for every level; None for the design as collected.
     cells : Cells or None
+    claim : Claim, optional
+    controlled : Controlled, optional
 
     Returns
     -------
@@ -143,190 +206,135 @@ def weights_within(
     Raises
     ------
     QuantityError
-        For a design that is not usable, and for none where no data were collected.
+        For a design that is not usable or has more levels than the universe of its facet, and for
+        none where no data were collected.
     """
     if design is not None:
-        return {None: balanced(structure, read_design(structure, design), sets)}
+        counts = read_design(structure, design)
+        check_universe(counts, (claim or Claim()).finite)
+        return {None: balanced(structure, counts, sets, claim=claim, controlled=controlled)}
     if cells is None:
         raise QuantityError(
             explain(
                 "assumed components have no design as collected",
-                allowed=f"a number of levels for each of {', '.join(_needed(structure))}",
+                allowed=f"a number of levels for each of {', '.join(needed_counts(structure))}",
                 do="Pass design={facet: number of levels}.",
             )
         )
-    found = collected(cells, sets, object_facet)
+    found = collected(
+        cells, sets, object_facet, structure=structure, claim=claim, controlled=controlled
+    )
     return {None: mean_weights(found.values()), **found}
-
-
-def design_text(design: Mapping[str, Any] | None) -> str:
-    """A design in words."""
-    if design is None:
-        return "as collected"
-    return "with " + ", ".join(f"{facet} = {n}" for facet, n in design.items())
 
 
 def mean_weights(parts: Iterable[Weights]) -> Weights:
     """The average design: q_A and noise averaged over several designs."""
     designs = list(parts)
-    q = {s: float(np.mean([design.q[s] for design in designs])) for s in designs[0].q}
-    return Weights(q, float(np.mean([design.noise for design in designs])))
+    return Weights(
+        {s: _mean([design.q[s] for design in designs]) for s in designs[0].q},
+        _mean([design.noise for design in designs]),
+        {s: _mean([design.bank[s] for design in designs]) for s in designs[0].bank},
+    )
 
 
-def read_design(structure: Structure, design: Mapping[str, Any]) -> dict[str, float]:
-    """The counts of a balanced design, checked.
+def _mean(values: Sequence[Factor]) -> Factor:
+    mean = np.mean([np.asarray(value) for value in values], axis=0)
+    return float(mean) if np.ndim(mean) == 0 else np.asarray(mean)
 
-    Parameters
-    ----------
-    structure : Structure
-    design : mapping of str to int
-        Facet to its number of levels, of a nested facet within one combination of its parents;
-        "trials" to the trials per cell where these are counted without a facet.
 
-    Returns
-    -------
-    dict of str to float
+def _reduced(sets: Iterable[IndexSet], object_facet: str | None) -> list[IndexSet]:
+    return list(dict.fromkeys(index_set - {object_facet} for index_set in sets))
 
-    Raises
-    ------
-    QuantityError
-        For an unknown facet, a number of levels that is not a whole number from 1 on, a facet
-        that matters and is left out, more levels of a facet than one where only one was sampled,
-        and a change of one facet of a merged component alone.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Levels:
+    """The controlled level of each of some cells."""
+
+    rows: Rows
+    controlled: Controlled
+
+    @property
+    def n(self) -> int:
+        return len(self.controlled.levels)
+
+
+def _sharing(
+    cells: Cells, rows: Rows, weights: Array, levels: _Levels | None, structure: Structure | None
+) -> Callable[[IndexSet], Factor]:
+    """The function from a set to its q_A, for trials as collected."""
+    nesting = () if structure is None else structure.nesting
+    codes, total = cells.codes[rows], weights.sum()
+
+    def share(index_set: IndexSet) -> Factor:
+        # A level of a nested facet is the tuple of its parents' labels and its own.
+        known = close(index_set, nesting)
+        columns = [i for i, facet in enumerate(cells.facets) if facet in known]
+        groups = split(codes, columns)
+        if levels is None:
+            sums = np.bincount(groups.index, weights=weights)
+            return float(sums @ sums / total**2)
+        places = groups.index * levels.n + levels.rows
+        flat = np.bincount(places, weights=weights, minlength=groups.n_levels * levels.n)
+        table = flat.reshape(groups.n_levels, levels.n)
+        return np.asarray(table.T @ table / total**2)
+
+    return share
+
+
+def _noise(
+    cells: Cells, rows: Rows, weights: Array, levels: _Levels | None, squares: Array | None
+) -> Factor:
+    """Sum of the squared trial weights; the trials of a cell weigh alike."""
+    each = weights**2 / cells.trials[rows] / weights.sum() ** 2
+    if squares is not None:
+        each = each * squares[rows] * (cells.trials.sum() / (squares @ cells.trials))
+    if levels is None:
+        return float(each.sum())
+    return np.bincount(levels.rows, weights=each, minlength=levels.n)
+
+
+def _banks(
+    structure: Structure,
+    reduced: Iterable[IndexSet],
+    claim: Claim,
+    share: Callable[[IndexSet], Factor],
+    controlled: Controlled | None,
+) -> dict[IndexSet, Factor]:
+    """Of each set whose facets are all finite or pinned the sum of W_g^2.
+
+    Pinned facets have the levels and weights of the data, each of the other facets' N levels below
+    them the same weight: the sum over the pinned levels of (sum of w_i)^2, over N.
     """
-    if not isinstance(design, Mapping):
-        raise QuantityError(
-            explain(
-                "a design is a mapping of facets to numbers of levels",
-                given=type(design).__name__,
-                allowed="such as {'task': 200, 'rollout': 4}",
-            )
-        )
-    needed = _needed(structure)
-    counts = {
-        _facet_of_design(structure, key, needed): _count(key, value)
-        for key, value in design.items()
-    }
-    for facet, n in counts.items():
-        _check_pinned(structure, facet, n)
-    missing = [facet for facet in needed if facet not in counts]
-    if missing:
-        raise QuantityError(
-            explain(
-                f"the design does not say how many levels of {missing[0]!r} it has",
-                given=dict(design),
-                allowed=f"a number for each of {', '.join(needed)}",
-                do=_how_to_count(structure, missing[0]),
-            )
-        )
-    _check_merged(structure, counts)
-    return {facet: float(n) for facet, n in counts.items()}
-
-
-def _of_rows(cells: Cells, rows: Any, reduced: Iterable[IndexSet]) -> Weights:
-    trials = cells.trials[rows]
-    # Exact in integers: the sums of squares stay far below 2^53 for any number of trials that
-    # fits a memory.
-    total = int(trials.sum())
-    q = {}
+    gone = structure.object_set
+    follows = following(structure)
+    found = {}
     for index_set in reduced:
-        columns = [i for i, facet in enumerate(cells.facets) if facet in index_set]
-        levels = split(cells.codes[rows], columns)
-        sums = levels.totals(trials).astype(float)
-        q[index_set] = float(sums @ sums) / total**2
-    return Weights(q, 1 / total)
+        inside = index_set - gone
+        if not claim.closed(inside):
+            continue
+        pinned = inside & claim.pinned
+        n_levels = math.prod(claim.finite[f] for f in inside - pinned if f not in follows)
+        whole = share(pinned) if pinned else _whole(share, controlled)
+        apart = _agreeing(structure, inside, controlled)
+        found[index_set] = whole * apart / n_levels
+    return found
 
 
-def _needed(structure: Structure) -> list[str]:
-    """What a design must say: facets of sets and inside the residual, in declared order."""
-    known = {*structure.facets, *structure.absorbed} - {structure.object}
-    needed = [facet for facet in structure.order if facet in known]
-    return [*needed, TRIALS] if structure.counts_trials else needed
+def _whole(share: Callable[[IndexSet], Factor], controlled: Controlled | None) -> Factor:
+    """q of no facet at all: 1, or the products of the weights of two controlled levels."""
+    return 1.0 if controlled is None else share(_NOTHING)
 
 
-def _following(structure: Structure) -> frozenset[str]:
-    """Facets of merged components whose levels the others of the component determine."""
-    determined = set[str]()
-    for whole, parts in structure.merged.items():
-        if len(parts) > 1:
-            smallest = min((part & whole for part in parts), key=len)
-            determined |= whole - smallest
-    return frozenset(determined)
+def _agreeing(structure: Structure, index_set: IndexSet, controlled: Controlled | None) -> Factor:
+    """1 for the pairs of controlled levels that can have a level of the set in common."""
+    if controlled is None:
+        return 1.0
+    return controlled.agree(close(index_set, structure.nesting))
 
 
-def _facet_of_design(structure: Structure, key: str, needed: Iterable[str]) -> str:
-    if key in structure.order or key in needed:
-        return key
-    named = [facet for facet in structure.order if structure.roles[facet] != "controlled"]
-    allowed = [*named, TRIALS] if structure.counts_trials else named
-    raise QuantityError(
-        explain(
-            f"the design names an unknown facet {key!r}",
-            allowed=allowed,
-            do=did_you_mean(str(key), allowed),
-        )
-    )
-
-
-def _count(key: str, value: Any) -> int:
-    try:
-        n = operator.index(value)
-    except TypeError:
-        n = 0
-    if n < 1 or isinstance(value, bool):
-        raise QuantityError(
-            explain(
-                f"the number of levels of {key!r} is not usable",
-                given=value,
-                allowed="whole numbers from 1 on",
-            )
-        )
-    return n
-
-
-def _check_pinned(structure: Structure, facet: str, n: int) -> None:
-    """Facets of which a design can only have one level."""
-    if n == 1 or (facet in structure.facets and facet != structure.object):
-        return
-    if facet in (structure.object, *structure.given) or structure.roles.get(facet) == "object":
-        what = f"{facet!r} is measured: a design is of one of its levels"
-    elif facet in structure.not_sampled:
-        label = structure.not_sampled[facet]
-        what = f"{facet!r} was not sampled (one level, {label!r}): its variance is unknown"
-    elif structure.roles.get(facet) == "controlled":
-        what = f"{facet!r} is controlled: it is pinned at one level"
-    else:
-        return
-    raise QuantityError(
-        explain(
-            f"the design asks for {n} levels of {facet!r}, which this source does not cover",
-            given=n,
-            allowed="1",
-            do=f"{what}.",
-        )
-    )
-
-
-def _check_merged(structure: Structure, counts: Mapping[str, int]) -> None:
-    """Merged sets split the rows identically: so must the design."""
-    for whole, parts in structure.merged.items():
-        sizes = {math.prod(counts.get(facet, 1) for facet in part & whole) for part in parts}
-        if len(sizes) > 1:
-            facets = ", ".join(f for f in structure.order if f in whole and f in counts)
-            raise QuantityError(
-                explain(
-                    f"{structure.name(whole)!r} is one component: the data cannot tell its parts "
-                    "apart, so that one of its facets cannot change alone",
-                    given={f: counts[f] for f in structure.order if f in whole and f in counts},
-                    allowed=f"designs in which {facets} go together as they were collected",
-                    do="Collect trials that separate them, then fit again.",
-                )
-            )
-
-
-def _how_to_count(structure: Structure, facet: str) -> str:
-    if facet == TRIALS:
-        return "Add 'trials': the number of trials per cell."
-    if facet in structure.absorbed:
-        return f"Add {facet!r}: it is inside the residual, and sets the number of trials."
-    return f"Add {facet!r} with its number of levels, of a nested facet within one parent."
+def _spread(structure: Structure, index_set: IndexSet, controlled: Controlled | None) -> Factor:
+    """Products of the weights of two levels, of those that can have a level in common."""
+    if controlled is None:
+        return 1.0
+    products = np.outer(controlled.weights, controlled.weights)
+    return np.asarray(products * _agreeing(structure, index_set, controlled))

@@ -82,7 +82,7 @@ def _repeat(facet: str, splits: Splits) -> str:
     scorers = [
         other.name
         for other in study.labelled
-        if other.role == "error" and not other.nested_in and other.name != facet
+        if other.role == "error" and not other.nested_in and other.name not in study.closure(facet)
     ]
     how = f": score it with a second level of {scorers[0]}" if scorers else ""
     if facet == study.counted:

@@ -51,14 +51,18 @@ def candidates(study: Study, is_sampled: Callable[[str], bool]) -> list[Candidat
     -------
     list of Candidate
         One per facet that is not controlled; the listed interactions, or for "auto" every pair
-        of sampled facets of which neither is nested in the other; and what only `keep` names.
+        of sampled facets of which neither is nested in the other and one at least is not
+        controlled; and what only `keep` names.
     """
     free = [facet.name for facet in study.facets if facet.role != "controlled"]
     found: dict[IndexSet, str] = {study.closure(facet): "facet" for facet in free}
     if study.interactions == "auto":
-        eligible = [facet for facet in free if facet != study.counted and is_sampled(facet)]
+        eligible = [facet.name for facet in study.labelled if is_sampled(facet.name)]
+        fixed = study.fixed_facets
+        mains = {study.closure(facet) for facet in eligible}
         for pair in itertools.combinations(eligible, 2):
-            found.setdefault(study.closure(pair), "auto")
+            if not fixed.issuperset(pair) and study.closure(pair) not in mains:
+                found.setdefault(study.closure(pair), "auto")
     elif study.interactions != "none":
         for name in study.interactions:
             found.setdefault(_named(name), "listed")

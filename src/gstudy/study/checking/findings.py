@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from gstudy.study.checking.own_variances import ignored_varying
+
 if TYPE_CHECKING:
     from gstudy.study.checking.splits import Splits
     from gstudy.study.declaration import Study
@@ -37,10 +39,12 @@ def findings(study: Study, splits: Splits) -> tuple[str, ...]:
         One note per finding, with what to do.
     """
     return (
+        *ignored_varying(study, splits),
         *_disconnected(study, splits),
         *_undeclared_nesting(study, splits),
         *_crossed_runs(study, splits),
         *_drifts(study, splits),
+        *_whole_scores(splits),
     )
 
 
@@ -151,6 +155,17 @@ def _drifts(study: Study, splits: Splits) -> Iterable[str]:
             yield from _drift(facet, study, splits)
 
 
+def _whole_scores(splits: Splits) -> Iterable[str]:
+    """Graded scores that are all 0 or 1."""
+    graded = splits.records.graded
+    if graded is None or splits.known_errors or not np.isin(graded.mean, (0.0, 1.0)).all():
+        return
+    yield (
+        "every score is 0 or 1: the noise of such a score follows from its rate, which the default "
+        'family = "binary" knows and "gaussian" does not.'
+    )
+
+
 def _is_numbered(labels: Sequence[str]) -> bool:
     return len(labels) > 1 and all(label.isascii() and label.isdigit() for label in labels)
 
@@ -162,16 +177,21 @@ def _drift(facet: str, study: Study, splits: Splits) -> Iterable[str]:
     if own.n_levels == len(splits.records.labels[facet]) and parents.n_levels > 1:
         # Unique numbers under every parent are identifiers, not an order.
         return
-    rate = own.totals(splits.records.successes) / own.totals(splits.records.trials)
+    rate = own.sums(splits.records.successes) / own.totals(splits.records.trials)
     group = parents.index[own.first_rows()]
     place = _places(group)
     within = study.name_of(whole - {facet})
     z = _trend(place, rate, group)
     early, late = rate[place < 1 / 3], rate[place > 2 / 3]
     if abs(z) > _DRIFT_Z and len(early) and len(late):
+        graded = study.family == "gaussian"
+        score = "mean score" if graded else "pass rate"
+        first, last = (
+            f"{part.mean():.4g}" if graded else f"{part.mean():.1%}" for part in (early, late)
+        )
         yield (
-            f"the pass rate drifts over {facet} order: {early.mean():.1%} in the first third, "
-            f"{late.mean():.1%} in the last (z = {z:+.1f} within {within}). Levels "
+            f"the {score} drifts over {facet} order: {first} in the first third, "
+            f"{last} in the last (z = {z:+.1f} within {within}). Levels "
             f"of {facet} are then no repeats of one another: look for a cache, a rate "
             f"limit or a changed snapshot, and declare what changed as a facet."
         )

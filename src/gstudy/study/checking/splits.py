@@ -34,11 +34,14 @@ class Splits:
         asks for them.
     dropped : frozenset of str
         The one-level facets that are left out of index sets.
+    known_errors : bool
+        Whether every score brings its standard error: one trial then tells its level.
     """
 
     def __init__(self, records: Records, study: Study) -> None:
         self.records = records
         self.study = study
+        self.known_errors = study.standard_error is not None
         self._known: dict[IndexSet, Partition] = {}
         self.one_level = {
             facet: records.labels[facet][0]
@@ -73,6 +76,10 @@ class Splits:
     def most_trials(self, facets: Iterable[str]) -> int:
         """Largest number of trials in one level of a set."""
         return int(self.of(facets).totals(self.records.trials).max())
+
+    def is_informed(self, facets: Iterable[str]) -> bool:
+        """Whether the variance of a set can be told from the noise of single trials."""
+        return self.known_errors or self.most_trials(facets) > 1
 
     def is_repeated(self, facets: Iterable[str]) -> bool:
         """Whether most levels of a set have several rows; else what they lie in is no news."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gstudy.errors import DeclarationError, explain
 from gstudy.study.checking.advice import ENOUGH_LEVELS, advise
 from gstudy.study.checking.candidates import Candidate, candidates
+from gstudy.study.checking.fixed_effects import fixed_components, fixed_verdict
+from gstudy.study.checking.own_variances import crossed_inside, varying_here
 from gstudy.study.components import (
     ESTIMABLE,
+    INSIDE_FIXED,
+    INSIDE_OWN,
     INSIDE_RESIDUAL,
     KEPT,
     MERGED,
@@ -28,9 +32,9 @@ from gstudy.study.priors import Prior, default_sd_prior
 if TYPE_CHECKING:
     from gstudy.study.checking.splits import Splits
     from gstudy.study.declaration import Study
-    from gstudy.study.index_sets import Rule
+    from gstudy.study.index_sets import IndexSet, Rule
 
-__all__ = ["judged"]
+__all__ = ["Judgement", "judged"]
 
 # What "auto" asks of an interaction: cells enough to have a variance, and trials in them.
 _LEAST_CELLS = 5
@@ -39,9 +43,40 @@ _LEAST_TRIALS_PER_CELL = 2.0
 _ONE_TRIAL = "one trial per level"
 
 
-def judged(
-    study: Study, splits: Splits
-) -> tuple[tuple[Verdict, ...], tuple[Component, ...], tuple[Rule, ...]]:
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the data say about every index set that a study considers.
+
+    Parameters
+    ----------
+    rows : tuple of Verdict
+        One per set that was considered, small sets first.
+    components : tuple of Component
+        The components of the model.
+    fixed : tuple of Component
+        Fixed effects of controlled facets with several levels.
+    rules : tuple of Rule
+        What index sets must obey: children bring parents, and each of several merged sets
+        brings the others.
+    """
+
+    rows: tuple[Verdict, ...]
+    components: tuple[Component, ...]
+    fixed: tuple[Component, ...]
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What stands beside the candidates: fixed effects, own sds, the unit of default priors."""
+
+    fixed: tuple[Component, ...]
+    varying: Mapping[str, str]
+    inside: Mapping[IndexSet, str]
+    score_scale: float | None
+
+
+def judged(study: Study, splits: Splits, score_scale: float | None = None) -> Judgement:
     """Judge every index set that the study considers.
 
     Parameters
@@ -49,26 +84,26 @@ def judged(
     study : Study
     splits : Splits
         How the rows split.
+    score_scale : float, optional
+        Standard deviation of graded scores, for default priors.
 
     Returns
     -------
-    verdicts : tuple of Verdict
-        One per set that was considered, small sets first.
-    components : tuple of Component
-        The components of the model.
-    rules : tuple of Rule
-        What index sets must obey: children bring parents, and each of several merged sets
-        brings the others.
+    Judgement
 
     Raises
     ------
     DeclarationError
-        For a listed interaction that the data cannot inform, a controlled facet with several
-        levels, and a prior of a component that is not in the model.
+        For a listed interaction that the data cannot inform, a controlled facet that can have no
+        fixed effects, own sds that the data cannot tell, and a prior of a component that is not in
+        the model.
     """
-    _refuse_controlled(study, splits)
+    fixed = fixed_components(study, splits, score_scale)
+    varying = varying_here(study, splits)
+    inside = crossed_inside(varying, study, splits)
+    around = _Around(fixed, varying, inside, score_scale)
     considered = candidates(study, splits.is_sampled)
-    verdicts = [_judge(candidate, study, splits) for candidate in considered]
+    verdicts = [_judge(candidate, study, splits, around) for candidate in considered]
     _refuse_listed(considered, verdicts, splits)
     fitted = [
         candidate
@@ -77,22 +112,26 @@ def judged(
     ]
     groups = _merged(fitted, splits)
     rules = _rules(groups, study, splits)
-    components = tuple(_component(group, rules, study, splits) for group in groups)
+    components = tuple(_component(group, rules, study, splits, around) for group in groups)
     _refuse_priors(study, groups)
     fitted_as = {
         candidate.facets: (component, group)
         for component, group in zip(components, groups, strict=True)
         for candidate in group
     }
-    told = []
+    told = [fixed_verdict(component) for component in fixed]
     for verdict in verdicts:
         component, group = fitted_as.get(verdict.facets, (None, []))
         told.append(_told(verdict, component, group, splits))
+    place = {facet: i for i, facet in enumerate(study.facet_names)}
+    told.sort(key=lambda row: (len(row.facets), sorted(place[f] for f in row.facets)))
     sampled = frozenset[str]().union(*(component.facets for component in components))
-    return tuple(told), components, tuple(rule for rule in rules if rule[0] <= sampled)
+    return Judgement(
+        tuple(told), components, fixed, tuple(rule for rule in rules if rule[0] <= sampled)
+    )
 
 
-def _judge(candidate: Candidate, study: Study, splits: Splits) -> Verdict:
+def _judge(candidate: Candidate, study: Study, splits: Splits, around: _Around) -> Verdict:
     """The verdict on one set by itself, before sets are merged."""
     if study.counted in candidate.facets:
         # Its levels are counted, not named: each trial is one.
@@ -101,7 +140,7 @@ def _judge(candidate: Candidate, study: Study, splits: Splits) -> Verdict:
     else:
         n_levels = splits.of(candidate.facets).n_levels
         mean = splits.trials_per_level(candidate.facets)
-        verdict, reason = _standing(candidate, n_levels, study, splits)
+        verdict, reason = _standing(candidate, n_levels, study, splits, around)
     return Verdict(
         name=candidate.name,
         facets=candidate.facets,
@@ -116,13 +155,17 @@ def _judge(candidate: Candidate, study: Study, splits: Splits) -> Verdict:
     )
 
 
-def _standing(candidate: Candidate, n_levels: int, study: Study, splits: Splits) -> tuple[str, str]:
+def _standing(
+    candidate: Candidate, n_levels: int, study: Study, splits: Splits, around: _Around
+) -> tuple[str, str]:
     missing = next((top for top in candidate.tops if top in splits.one_level), None)
     if missing is not None:
         verdict, reason = NOT_SAMPLED, f"one level, {splits.one_level[missing]!r}"
+    elif inside := _inside(candidate, study, splits, around):
+        verdict, reason = inside
     elif candidate.asked == "auto" and not candidate.kept:
         verdict, reason = _auto(candidate, n_levels, study, splits)
-    elif splits.most_trials(candidate.facets) == 1:
+    elif not splits.is_informed(candidate.facets):
         verdict, reason = INSIDE_RESIDUAL, _ONE_TRIAL
     else:
         verdict, reason = ESTIMABLE, ""
@@ -131,6 +174,32 @@ def _standing(candidate: Candidate, n_levels: int, study: Study, splits: Splits)
     if verdict == ESTIMABLE and n_levels < ENOUGH_LEVELS:
         return WEAK, f"{n_levels} levels, under {ENOUGH_LEVELS}: the prior matters"
     return verdict, reason
+
+
+def _inside(
+    candidate: Candidate, study: Study, splits: Splits, around: _Around
+) -> tuple[str, str] | None:
+    """The verdict on a set that other effects of the model hold already, if any."""
+    own = splits.of(candidate.facets)
+    for component in around.fixed:
+        if own.equals(splits.of(component.facets)):
+            reason = f"splits the rows as the controlled {component.name} does"
+            return INSIDE_FIXED + component.name, reason
+    for whole, facet in around.inside.items():
+        if candidate.facets == whole:
+            return INSIDE_OWN + facet, f"each {study.object} has its own {facet} effects"
+        if own.equals(splits.of(whole)):
+            if candidate.asked == "auto":
+                return INSIDE_OWN + facet, f"splits the rows as {study.name_of(whole)} does"
+            raise DeclarationError(
+                explain(
+                    f"facets.{facet}.varies: the own effects of each {study.object} split the rows "
+                    f"as {candidate.name!r} does, and cannot be told from it",
+                    do="Take varies out, or collect two or more levels of "
+                    f"{candidate.tops[-1]} within each {study.name_of(whole)}.",
+                )
+            )
+    return None
 
 
 def _auto(candidate: Candidate, n_cells: int, study: Study, splits: Splits) -> tuple[str, str]:
@@ -142,7 +211,7 @@ def _auto(candidate: Candidate, n_cells: int, study: Study, splits: Splits) -> t
     if n_cells < _LEAST_CELLS:
         return TOO_FEW_CELLS, f"{n_cells} cells, under {_LEAST_CELLS}"
     mean = splits.trials_per_level(candidate.facets)
-    if mean < _LEAST_TRIALS_PER_CELL:
+    if mean < _LEAST_TRIALS_PER_CELL and not splits.known_errors:
         return TOO_FEW_TRIALS, f"{mean:.1f} trials per cell, under {_LEAST_TRIALS_PER_CELL:g}"
     return ESTIMABLE, ""
 
@@ -176,12 +245,18 @@ def _rules(groups: Sequence[Sequence[Candidate]], study: Study, splits: Splits) 
 
 
 def _component(
-    group: Sequence[Candidate], rules: Sequence[Rule], study: Study, splits: Splits
+    group: Sequence[Candidate],
+    rules: Sequence[Rule],
+    study: Study,
+    splits: Splits,
+    around: _Around,
 ) -> Component:
     sets = tuple(splits.reduced(candidate.facets) for candidate in group)
     whole = group[0].facets
     n_levels = splits.of(whole).n_levels
-    prior_only = n_levels == 1 or splits.most_trials(whole) == 1
+    prior_only = n_levels == 1 or not splits.is_informed(whole)
+    mains = {study.closure(facet): facet for facet in around.varying}
+    varies = any(candidate.facets in mains for candidate in group)
     return Component(
         name=" + ".join(candidate.name for candidate in group),
         # Closed under merging too: facets that cannot be told apart in one set cannot be in
@@ -191,12 +266,15 @@ def _component(
         n_levels=n_levels,
         trials_per_level=splits.trials_per_level(whole),
         verdict=WEAK if prior_only or n_levels < ENOUGH_LEVELS else ESTIMABLE,
-        prior=_prior(group, n_levels, study),
+        prior=_prior(group, n_levels, study, around.score_scale),
         prior_only=prior_only,
+        varies=study.object if varies and n_levels > 1 else None,
     )
 
 
-def _prior(group: Sequence[Candidate], n_levels: int, study: Study) -> Prior:
+def _prior(
+    group: Sequence[Candidate], n_levels: int, study: Study, score_scale: float | None
+) -> Prior:
     """The study's own prior of any of the merged sets, else the default."""
     own = {
         candidate.name: study.priors[f"sd({candidate.name})"]
@@ -215,7 +293,7 @@ def _prior(group: Sequence[Candidate], n_levels: int, study: Study) -> Prior:
         return next(iter(own.values()))
     objects = {study.closure(study.object)} if study.object else set()
     is_object = any(candidate.facets in objects for candidate in group)
-    return default_sd_prior(n_levels, is_object=is_object)
+    return default_sd_prior(n_levels, is_object=is_object, score_scale=score_scale)
 
 
 def _told(
@@ -234,33 +312,6 @@ def _told(
         prior=component.prior if component else None,
         advice=advise(verdict, [candidate.facets for candidate in group], splits),
     )
-
-
-def _refuse_controlled(study: Study, splits: Splits) -> None:
-    kept = {facet for name in study.keep for facet in name.split(":")}
-    for facet in study.facets:
-        if facet.role != "controlled" or facet.name == study.counted:
-            continue
-        labels = splits.records.labels[facet.name]
-        if len(labels) > 1:
-            shown = ", ".join(repr(label) for label in labels[:3])
-            raise DeclarationError(
-                explain(
-                    f"facets.{facet.name}.role: a controlled facet with several levels is not "
-                    "there yet",
-                    given=f"{len(labels)} levels: {shown}{', ...' if len(labels) > 3 else ''}",
-                    allowed="controlled with one level; legitimate or error with any number",
-                    do="Fit each level by itself (filter the trials), or declare the facet "
-                    "legitimate or error.",
-                )
-            )
-        if facet.name in kept:
-            raise DeclarationError(
-                explain(
-                    f"keep names the controlled facet {facet.name!r}",
-                    do="It is pinned at one level and has no variance: take it out of keep.",
-                )
-            )
 
 
 def _refuse_listed(
@@ -284,7 +335,7 @@ def _refuse_listed(
 def _refuse_priors(study: Study, groups: Sequence[Sequence[Candidate]]) -> None:
     fitted = [f"sd({candidate.name})" for group in groups for candidate in group]
     for key in study.priors:
-        if key not in ("mu", *fitted):
+        if key.startswith("sd(") and key not in ("sd(residual)", *fitted):
             raise DeclarationError(
                 explain(
                     f"priors: {key!r} is the prior of a component that is not in the model",

@@ -30,11 +30,20 @@ class Nesting:
         One per nested facet.
     counted : str or None
         The facet that has no labels, and is in no component therefore.
+    controlled : frozenset of str
+        The facets that have fixed effects and no component of their own.
+    inside : mapping of frozenset of str to str
+        Sets that are part of another component: of the object and a facet that varies by it.
+    residual : bool
+        Whether there is a residual sd to estimate.
     """
 
     facets: tuple[str, ...]
     rules: list[Rule]
     counted: str | None
+    controlled: frozenset[str] = frozenset()
+    inside: Mapping[IndexSet, str] = MappingProxyType({})
+    residual: bool = False
 
     def close(self, *facets: str) -> IndexSet:
         """The facets with all their parents."""
@@ -45,8 +54,20 @@ class Nesting:
         return set_name(whole, self.facets)
 
     def mains(self) -> dict[str, IndexSet]:
-        """Each facet with its parents, by name of the facet."""
-        return {facet: self.close(facet) for facet in self.facets if facet != self.counted}
+        """Each facet that has a component of its own with its parents, by name of the facet."""
+        without = {self.counted, *self.controlled}
+        return {facet: self.close(facet) for facet in self.facets if facet not in without}
+
+    def pairs(self) -> list[IndexSet]:
+        """The sets that "auto" tries: two facets of which one at least is not controlled."""
+        labelled = [facet for facet in self.facets if facet != self.counted]
+        pairs = [
+            self.close(*pair)
+            for pair in itertools.combinations(labelled, 2)
+            if not self.controlled.issuperset(pair)
+        ]
+        mains = [self.close(facet) for facet in labelled]
+        return [whole for whole in pairs if whole not in mains and whole not in self.inside]
 
 
 def declared_sets(nesting: Nesting, interactions: str | tuple[str, ...]) -> dict[str, IndexSet]:
@@ -57,8 +78,7 @@ def declared_sets(nesting: Nesting, interactions: str | tuple[str, ...]) -> dict
     """
     mains = nesting.mains()
     if interactions == "auto":
-        pairs = (nesting.close(*pair) for pair in itertools.combinations(mains, 2))
-        added = [whole for whole in pairs if whole not in mains.values()]
+        added = nesting.pairs()
     else:
         names = () if isinstance(interactions, str) else interactions
         added = [frozenset(name.split(":")) for name in names]
@@ -95,9 +115,10 @@ def read_keep(value: object, nesting: Nesting, sets: Mapping[str, IndexSet]) -> 
 
 
 def read_priors(
-    value: object, nesting: Nesting, sets: Mapping[str, IndexSet]
+    value: object, nesting: Nesting, sets: Mapping[str, IndexSet], family: str
 ) -> Mapping[str, Prior]:
-    """The priors under their canonical keys: "mu" and "sd(<component>)".
+    """The priors under their canonical keys: "mu", "sd(<component>)", "sd(residual)" and
+    "fixed(<facet>)".
 
     Raises
     ------
@@ -119,23 +140,34 @@ def read_priors(
             raise DeclarationError(
                 explain(f"priors give {key} twice", given=written, do="Keep one of them.")
             )
-        found[key] = Prior.from_value(key, prior)
+        found[key] = Prior.from_value(key, prior, family)
     return MappingProxyType(found)
 
 
 def _prior_key(key: object, nesting: Nesting, sets: Mapping[str, IndexSet]) -> str:
-    allowed = ["mu", *(f"sd({name})" for name in sets)]
-    if key == "mu":
-        return "mu"
+    fixed = {f"fixed({facet})" for facet in nesting.facets if facet in nesting.controlled}
+    allowed = ["mu", *(f"sd({name})" for name in sets), *sorted(fixed)]
+    allowed += ["sd(residual)"] if nesting.residual else []
+    if key == "mu" or key in fixed or (key == "sd(residual)" and nesting.residual):
+        return str(key)
     kind, _, rest = str(key).partition("(")
     inside = rest.removesuffix(")")
-    if kind == "fixed" or inside == "residual":
+    if key == "sd(residual)":
         raise DeclarationError(
             explain(
-                f'priors."{key}" is not there yet',
+                'priors."sd(residual)": there is no residual sd to estimate',
                 allowed=allowed,
-                do="A binary score has no residual sd, and controlled facets have no effects yet: "
-                "take it out.",
+                do="The noise of a 0/1 score follows from its rate, and a column of standard "
+                "errors is known: take it out.",
+            )
+        )
+    if kind == "fixed":
+        raise DeclarationError(
+            explain(
+                f'priors."{key}" names no controlled facet',
+                allowed=allowed,
+                do='Fixed effects are of facets with role = "controlled"; the sd of another one '
+                f'has the key "sd({inside})".',
             )
         )
     if kind != "sd" or rest == inside:
@@ -156,6 +188,8 @@ def _component(text: str, nesting: Nesting, sets: Mapping[str, IndexSet], key: s
     _refuse_counted(text, whole, nesting, key)
     name = nesting.name(whole)
     if name not in sets:
+        _refuse_fixed(text, whole, nesting, key)
+        _refuse_inside(text, whole, nesting, key)
         raise DeclarationError(
             explain(
                 f"{key} names {name!r}, which is no component of this study",
@@ -170,6 +204,8 @@ def _component(text: str, nesting: Nesting, sets: Mapping[str, IndexSet], key: s
 def _interaction(text: str, nesting: Nesting, key: str) -> IndexSet:
     whole = nesting.close(*_facets_named(text, nesting, key))
     _refuse_counted(text, whole, nesting, key)
+    _refuse_fixed(text, whole, nesting, key)
+    _refuse_inside(text, whole, nesting, key)
     own = next((facet for facet, main in nesting.mains().items() if main == whole), None)
     if own is None:
         return whole
@@ -209,6 +245,38 @@ def _refuse_counted(text: str, whole: IndexSet, nesting: Nesting, key: str) -> N
                 given=text,
                 do="Its levels are inside the residual and are never fitted: leave it out, or "
                 "give one row per level.",
+            )
+        )
+
+
+def _refuse_fixed(text: str, whole: IndexSet, nesting: Nesting, key: str) -> None:
+    """Facets that are all controlled have fixed effects, which are no component."""
+    if not whole <= nesting.controlled:
+        return
+    several = len(whole) > 1
+    raise DeclarationError(
+        explain(
+            f"{key} names {text!r}, of controlled facets only: their effects are fixed and are no "
+            "component",
+            given=text,
+            allowed="sets with a facet that is not controlled",
+            do="If their combinations matter, make one controlled facet of them, such as "
+            'df["both"] = df["a"] + " " + df["b"].'
+            if several
+            else f'Take it out; the prior of the effects has the key "fixed({text})".',
+        )
+    )
+
+
+def _refuse_inside(text: str, whole: IndexSet, nesting: Nesting, key: str) -> None:
+    """The object with a facet that varies by it is part of that facet's component."""
+    if whole in nesting.inside:
+        facet = nesting.inside[whole]
+        raise DeclarationError(
+            explain(
+                f"{key} names {nesting.name(whole)!r}, which is inside the own sds of {facet!r}",
+                given=text,
+                do=f"Take it out, or take varies out of [facets.{facet}].",
             )
         )
 

@@ -13,11 +13,9 @@ from gstudy.errors import DeclarationError, did_you_mean, explain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gstudy.study.facets import Facet
-
 __all__ = [
+    "FAMILIES",
     "Scalar",
-    "check_facets_today",
     "check_score_columns",
     "read_average",
     "read_data_path",
@@ -28,8 +26,12 @@ __all__ = [
 
 Scalar = str | int | float | bool
 
+FAMILIES = ("binary", "gaussian")
 
-def check_score_columns(score: object, successes: object, trials: object) -> None:
+
+def check_score_columns(
+    score: object, successes: object, trials: object, standard_error: object = None
+) -> None:
     """Either a score, or successes and trials, each the name of a column.
 
     Raises
@@ -37,7 +39,8 @@ def check_score_columns(score: object, successes: object, trials: object) -> Non
     DeclarationError
         For neither, both, half of a pair, one column twice, or what is no column's name.
     """
-    for key, value in {"score": score, "successes": successes, "trials": trials}.items():
+    columns = {"score": score, "successes": successes, "trials": trials}
+    for key, value in {**columns, "standard_error": standard_error}.items():
         if value is not None and (not isinstance(value, str) or not value or "\x00" in value):
             raise DeclarationError(
                 explain(f"{key} is not a column's name", given=value, allowed="text without NUL")
@@ -66,87 +69,101 @@ def check_score_columns(score: object, successes: object, trials: object) -> Non
         raise DeclarationError(
             explain(f"the study names no {missing[0]}", given=counts, allowed=allowed)
         )
+    if standard_error is not None and standard_error == score:
+        raise DeclarationError(
+            explain(
+                "score and standard_error are one column",
+                given=score,
+                allowed='score = "mean", standard_error = "se"',
+            )
+        )
     if successes is not None and successes == trials:
         raise DeclarationError(
             explain("successes and trials are one column", given=successes, allowed=allowed)
         )
 
 
-def read_family(family: object, standard_error: object) -> str:
-    """The family of the score: binary.
+def read_family(family: object, score: object, standard_error: object) -> str:
+    """The family of the score: "binary", or "gaussian" for graded scores.
 
     Raises
     ------
     DeclarationError
-        For graded scores, which are not there yet, and for an unknown family.
+        For an unknown family, graded counts, and known errors of a binary score.
     """
-    advice = (
-        "Scores of 0/1 are there today; threshold graded ones yourself, "
-        'such as df["passed"] = df["score"] >= 0.5.'
-    )
-    if family == "gaussian":
+    if not isinstance(family, str) or family not in FAMILIES:
         raise DeclarationError(
-            explain('family = "gaussian" is not there yet', allowed='"binary"', do=advice)
+            explain(
+                "unknown family",
+                given=family,
+                allowed=FAMILIES,
+                do=did_you_mean(str(family), FAMILIES)
+                or 'A score of 0/1 is "binary", a graded one is "gaussian".',
+            )
         )
-    if standard_error is not None:
+    if family == "gaussian" and score is None:
         raise DeclarationError(
-            explain("standard_error is not there yet", given=standard_error, do=advice)
+            explain(
+                'family = "gaussian" needs a score in each row, not counts',
+                allowed='score = "column"',
+                do="Passes of trials are binary: take family out, or name the column of scores.",
+            )
         )
-    if family != "binary":
-        raise DeclarationError(explain("unknown family", given=family, allowed='"binary"'))
-    return "binary"
+    if standard_error is not None and family != "gaussian":
+        raise DeclarationError(
+            explain(
+                "standard_error is of graded scores only",
+                given=standard_error,
+                allowed='family = "gaussian"',
+                do="The noise of a 0/1 score follows from its rate: take it out.",
+            )
+        )
+    return family
 
 
-def check_facets_today(facets: Sequence[Facet]) -> None:
-    """No facet asks for what is not there yet.
+def read_average(
+    value: object, facets: Sequence[str], measured: str | None, counted: str | None
+) -> str | Mapping[str, str]:
+    """The reported score: "trials", a facet, or ``{"macro": facet}``.
 
     Raises
     ------
     DeclarationError
-        For `varies` and `universe`.
-    """
-    for facet in facets:
-        if facet.varies is not None:
-            raise DeclarationError(
-                explain(
-                    f"facets.{facet.name}.varies is not there yet",
-                    given=facet.varies,
-                    do="Take it out, and fit each system alone when its own sds matter.",
-                )
-            )
-        if facet.universe is not None:
-            raise DeclarationError(
-                explain(
-                    f"facets.{facet.name}.universe is not there yet",
-                    given=facet.universe,
-                    do="Take it out: today the claim is about levels like these, without limit.",
-                )
-            )
-
-
-def read_average(value: object, facets: Sequence[str]) -> str:
-    """The reported score: "trials", the mean over all trials.
-
-    Raises
-    ------
-    DeclarationError
-        For an unknown facet, and for the other averages, which are not there yet.
+        For an unknown facet, the object, and a facet whose levels are merely counted.
     """
     if value == "trials":
         return "trials"
     macro = isinstance(value, Mapping) and list(value) == ["macro"]
     facet = value["macro"] if isinstance(value, Mapping) and macro else value
-    known = isinstance(facet, str) and facet in facets
-    raise DeclarationError(
-        explain(
-            "this average is not there yet" if known else "unknown average",
-            given=value,
-            allowed='"trials"',
-            do="Leave average out: the reported score is the mean over all trials."
-            if known
-            else did_you_mean(str(facet), ("trials", *facets)),
+    if isinstance(facet, str) and facet in (measured, counted):
+        why = (
+            "every level of the object has a score of its own"
+            if facet == measured
+            else "its levels are only counted"
         )
-    )
+        raise DeclarationError(
+            explain(
+                f"average names {facet!r}: {why}",
+                given=value,
+                allowed=_averages(facets, measured, counted),
+                do='Write average = "trials" for the mean over all trials.',
+            )
+        )
+    if not isinstance(facet, str) or facet not in facets:
+        raise DeclarationError(
+            explain(
+                "unknown average",
+                given=value,
+                allowed=_averages(facets, measured, counted),
+                do=did_you_mean(str(facet), ("trials", *facets)),
+            )
+        )
+    return MappingProxyType({"macro": facet}) if macro else facet
+
+
+def _averages(facets: Sequence[str], measured: str | None, counted: str | None) -> str:
+    free = [f'"{facet}"' for facet in facets if facet not in (measured, counted)]
+    return ", ".join(['"trials"', *free, '{ macro = "<facet>" }'])
 
 
 def read_pinned(value: object, facets: Sequence[str]) -> Mapping[str, Scalar]:

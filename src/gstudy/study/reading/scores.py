@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     from gstudy.study.reading.source_rows import Source
 
-__all__ = ["read_counts", "read_scores"]
+__all__ = ["TRUTH", "UNSCORED", "as_number", "numbers_of", "read_counts", "read_scores"]
 
 Flags = npt.NDArray[np.bool_]
 
 # Texts that say, in whatever case, that a trial was never scored.
-_UNSCORED = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
-_TRUTH = {"true": 1.0, "false": 0.0}
+UNSCORED = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
+TRUTH = {"true": 1.0, "false": 0.0}
 
 # The largest count that a table's float columns hold exactly.
 _MOST = 2**53
 
 _WRONG = -1.0
 _THRESHOLD = (
-    'Graded scores need family = "gaussian", which is not there yet: threshold them yourself, '
-    "such as df[{0!r}] = df[{0!r}] >= 0.5."
+    'If scores are graded, declare family = "gaussian"; or set a threshold of your own, such as '
+    "df[{0!r}] = df[{0!r}] >= 0.5."
 )
 _UNREDUCED = (
     "If it is the mean over several runs of one task, give one row per run (unreduced epochs), or "
@@ -73,7 +73,7 @@ def read_scores(
         For any other value, naming the first.
     """
     unique = unique_values(column)
-    numbers = _numbers(unique.codes, unique.values, _score)
+    numbers = numbers_of(unique.codes, unique.values, _score)
     rows = np.flatnonzero((numbers == _WRONG) & ~ignore)
     if rows.size:
         value = unique.values[unique.codes[rows[0]]]
@@ -92,7 +92,7 @@ def read_scores(
 
 def _advice(value: Any, name: str, has_rollouts: bool) -> str | None:
     """What to do about a value that is no score."""
-    number = _number(value)
+    number = as_number(value)
     if number is None:
         return _TEXT
     if not math.isfinite(number):
@@ -158,11 +158,11 @@ def read_counts(
 def _counts(column: pd.Series, source: Source, ignore: Flags) -> npt.NDArray[np.float64]:
     """Counts, NaN where missing or ignored."""
     unique = unique_values(column)
-    numbers = _numbers(unique.codes, unique.values, _count)
+    numbers = numbers_of(unique.codes, unique.values, _count)
     rows = np.flatnonzero((numbers == _WRONG) & ~ignore)
     if rows.size:
         value = unique.values[unique.codes[rows[0]]]
-        number = _number(value)
+        number = as_number(value)
         fraction = number is not None and math.isfinite(number) and number != int(number)
         raise DataError(
             explain(
@@ -178,7 +178,7 @@ def _counts(column: pd.Series, source: Source, ignore: Flags) -> npt.NDArray[np.
     return numbers
 
 
-def _numbers(
+def numbers_of(
     codes: npt.NDArray[np.int64], values: list[Any], read: Callable[[Any], float]
 ) -> npt.NDArray[np.float64]:
     """The number of each row, read once per distinct value; NaN where there is none."""
@@ -189,24 +189,24 @@ def _score(value: Any) -> float:
     """0, 1, NaN for never scored, or the mark for a wrong one."""
     if isinstance(value, str):
         text = value.strip().lower()
-        if text in _UNSCORED:
+        if text in UNSCORED:
             return math.nan
-        if text in _TRUTH:
-            return _TRUTH[text]
-    number = _number(value)
+        if text in TRUTH:
+            return TRUTH[text]
+    number = as_number(value)
     return abs(number) if number is not None and number in (0.0, 1.0) else _WRONG
 
 
 def _count(value: Any) -> float:
     """A whole number, NaN for a missing one, or the mark for a wrong one."""
-    if isinstance(value, str) and value.strip().lower() in _UNSCORED:
+    if isinstance(value, str) and value.strip().lower() in UNSCORED:
         return math.nan
-    number = None if isinstance(value, bool) else _number(value)
+    number = None if isinstance(value, bool) else as_number(value)
     whole = number is not None and 0 <= number <= _MOST and number == int(number)
     return number if number is not None and whole else _WRONG
 
 
-def _number(value: Any) -> float | None:
+def as_number(value: Any) -> float | None:
     """The value as a number; None for what is none, also for digits of other scripts."""
     if not isinstance(value, str | bool | int | float | Decimal):
         return None

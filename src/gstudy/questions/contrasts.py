@@ -1,0 +1,264 @@
+"""Contrasts: how far a quantity differs between levels that were fitted by themselves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gstudy.display import Shown, Table
+from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.fits.gates import stamp
+from gstudy.fits.many import Fits, listed_labels
+from gstudy.variance.draws import INTERVAL_KIND, Array, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from gstudy.fits.fitted import Fit
+
+__all__ = ["Contrasts", "contrasts"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contrasts(Shown):
+    """Differences of one quantity between levels, each level minus the one it is compared with.
+
+    Parameters
+    ----------
+    draws : xarray.DataArray (chain, draw, contrast)
+        With the labels as coordinates `level` and `reference` of the contrasts.
+    values : xarray.DataArray (chain, draw, level)
+        The quantity itself.
+    name : str
+        What the quantity is.
+    by : str
+        The facet or column that the levels are of.
+    scale : str or None
+        Scale of the quantity, where it says one.
+    notes : tuple of str
+    """
+
+    draws: xr.DataArray
+    values: xr.DataArray
+    name: str
+    by: str
+    scale: str | None
+    notes: tuple[str, ...]
+
+    def summary(self, level: float = 0.95) -> pd.DataFrame:
+        """One row per contrast.
+
+        Parameters
+        ----------
+        level : float
+            Posterior level of the equal-tailed interval.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Index `level`, `reference`; columns `mean`, `median`, `sd`, `lower`, `upper` of level
+            minus reference, and `p_positive`, the posterior probability that it is above 0.
+
+        Raises
+        ------
+        QuantityError
+            For a level outside (0, 1).
+        """
+        import pandas as pd
+
+        pairs = {name: self.draws.coords[name].values for name in ("level", "reference")}
+        values = np.moveaxis(self.draws.transpose("chain", "draw", "contrast").values, -1, 0)
+        frame = pd.DataFrame(
+            summarise(values, level) | {"p_positive": (values > 0).mean(axis=(1, 2))},
+            index=pd.MultiIndex.from_arrays(list(pairs.values()), names=list(pairs)),
+        )
+        frame.attrs.update(
+            scale=self.scale, estimand=self._estimand(), interval=INTERVAL_KIND, level=level
+        )
+        return frame
+
+    def table(self, level: float = 0.95) -> Table:
+        """The table that is printed."""
+        frame = self.summary(level)[["mean", "lower", "upper", "p_positive"]]
+        return Table(
+            frame=frame.rename(columns={"p_positive": "P(>0)"}),
+            title=self._estimand(),
+            scale=self.scale,
+            level=level,
+            notes=self.notes,
+            formats=dict.fromkeys(("mean", "lower", "upper", "P(>0)"), "decimal3"),
+        )
+
+    def _estimand(self) -> str:
+        return f"Differences of {self.name} by {self.by}: level minus reference"
+
+
+def contrasts(
+    fits: Fits | Mapping[str, Fit],
+    quantity: Callable[[Fit], Any],
+    *,
+    reference: str | None = None,
+    name: str | None = None,
+) -> Contrasts:
+    """Differences of a quantity between levels, from fits with their own variances.
+
+    Parameters
+    ----------
+    fits : Fits, or mapping of str to Fit
+        Independent fits, such as `gstudy.fit_by` makes.
+    quantity : callable
+        Takes a fit, returns one number per draw: a result with `draws` (chain, draw), such as
+        `gstudy.icc` gives, a DataArray or an array (chain, draw).
+    reference : str, optional
+        The level that every other is compared with; by default all pairs, the later one in
+        natural order minus the earlier one.
+    name : str, optional
+        What the quantity is, for the table.
+
+    Returns
+    -------
+    Contrasts
+
+    Raises
+    ------
+    QuantityError
+        For under two fits, an unknown reference, and a quantity without one number per draw, or
+        with other numbers of draws at some level.
+
+    Notes
+    -----
+    The posteriors are independent, so that the difference of the i-th draws is a draw of the
+    difference: which draws are paired does not matter.
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> fits = gs.fit_by(study, trials, by="system", seed=1)  # doctest: +SKIP
+    >>> gs.contrasts(fits, lambda fit: gs.icc(fit, "task"), reference="A")  # doctest: +SKIP
+    """
+    known = _checked(fits)
+    results = {label: quantity(fit) for label, fit in known.items()}
+    values = {label: _draws_of(result, label) for label, result in results.items()}
+    _check_shapes(values)
+    pairs = _pairs(list(values), reference)
+    found = np.stack([values[level] - values[base] for level, base in pairs], axis=-1)
+    first = next(iter(results.values()))
+    differences = _labelled(found, [level for level, _ in pairs], [base for _, base in pairs])
+    return Contrasts(
+        draws=differences,
+        values=_levels(values),
+        name=name or str(getattr(first, "name", None) or "the quantity"),
+        by=fits.by if isinstance(fits, Fits) else "level",
+        scale=getattr(first, "scale", None),
+        notes=_notes(fits, differences),
+    )
+
+
+def _checked(fits: object) -> Mapping[str, Fit]:
+    if not isinstance(fits, Mapping):
+        raise QuantityError(
+            explain(
+                "contrasts are between several fits",
+                given=type(fits).__name__,
+                allowed="what gs.fit_by returns, or a mapping of label to fit",
+                do="A fit with one set of sds makes ICC a function of accuracy: fit each level.",
+            )
+        )
+    if len(fits) < 2:
+        raise QuantityError(
+            explain("a contrast needs two fits", given=list(fits), allowed="two labels or more")
+        )
+    return fits
+
+
+def _draws_of(result: Any, label: str) -> Array:
+    """One number per draw, (chain, draw); dimensions of length 1 are let go."""
+    draws = getattr(result, "draws", result)
+    if hasattr(draws, "dims"):
+        extra = [dim for dim in draws.dims if dim not in ("chain", "draw")]
+        named = {"chain", "draw"} <= set(draws.dims)
+        if named and all(draws.sizes[dim] == 1 for dim in extra):
+            ordered = draws.squeeze(extra, drop=True).transpose("chain", "draw")
+            return np.asarray(ordered.values, dtype=float)
+    elif isinstance(draws, np.ndarray) and draws.ndim == 2:
+        return np.asarray(draws, dtype=float)
+    shape = dict(draws.sizes) if hasattr(draws, "sizes") else getattr(draws, "shape", draws)
+    raise QuantityError(
+        explain(
+            f"the quantity is not one number per draw (at {label!r})",
+            given=shape,
+            allowed="a result with .draws, a DataArray or an array of dims chain and draw",
+            do='Choose one row, such as gs.variance_components(fit).draws.sel(component="task").',
+        )
+    )
+
+
+def _check_shapes(values: Mapping[str, Array]) -> None:
+    shapes = {label: array.shape for label, array in values.items()}
+    if len(set(shapes.values())) > 1:
+        raise QuantityError(
+            explain(
+                "the fits have different numbers of chains or draws",
+                given=shapes,
+                allowed="one number for all",
+                do="Fit them alike: gs.fit_by(study, trials, by=...).",
+            )
+        )
+
+
+def _pairs(labels: list[str], reference: str | None) -> list[tuple[str, str]]:
+    """Level and reference of each contrast."""
+    if reference is None:
+        return [(later, earlier) for earlier, later in itertools.combinations(labels, 2)]
+    if reference not in labels:
+        raise QuantityError(
+            explain(
+                f"no level is called {reference!r}",
+                allowed=listed_labels(labels),
+                do=did_you_mean(reference, labels),
+            )
+        )
+    return [(label, reference) for label in labels if label != reference]
+
+
+def _labelled(values: Array, levels: list[str], references: list[str]) -> xr.DataArray:
+    import xarray as xr
+
+    names = [f"{level} - {base}" for level, base in zip(levels, references, strict=True)]
+    return xr.DataArray(
+        values,
+        dims=("chain", "draw", "contrast"),
+        coords={
+            "chain": np.arange(values.shape[0]),
+            "draw": np.arange(values.shape[1]),
+            "contrast": np.array(names, dtype=object),
+            "level": ("contrast", np.array(levels, dtype=object)),
+            "reference": ("contrast", np.array(references, dtype=object)),
+        },
+        name="contrast",
+    )
+
+
+def _levels(values: Mapping[str, Array]) -> xr.DataArray:
+    import xarray as xr
+
+    array = np.stack(list(values.values()), axis=-1)
+    coords = {"level": np.array(list(values), dtype=object)}
+    return xr.DataArray(array, coords, dims=("chain", "draw", "level"), name="value")
+
+
+def _notes(fits: Fits | Mapping[str, Fit], differences: xr.DataArray) -> tuple[str, ...]:
+    """What fails a gate: a fit, or the differences themselves."""
+    if isinstance(fits, Fits):
+        failed = fits.stamp()
+    else:
+        failed = Fits(dict(fits), next(iter(fits.values())).study, "level").stamp()
+    if not failed:
+        note = stamp(differences)
+        failed = () if note is None else (note,)
+    return (*failed, "P(>0): posterior probability that level is above reference")

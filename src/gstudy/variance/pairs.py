@@ -1,0 +1,401 @@
+"""Two given systems: the variance of the difference of their reported scores.
+
+Trials of two systems share tasks, judges and environments, but nothing that belongs to one system.
+With S_12(A) the shared variance of the components inside A that do not hold the object (of a
+component with own variances, correlation times the two sds),
+
+    V12(A) = Cov(expit eta_1, expit eta_2) of logits that share S_12(A),
+    Cov = sum over A of  v12(A) * sum over the levels g of A of  w1_g w2_g,
+    Var(B - A) = Var_A + Var_B - 2 Cov,
+
+v12 the Hoeffding differences of V12, w_g the weight of a system's trials in level g. Each system
+has its own trial noise, and none of it is in Cov.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.study.index_sets import IndexSet, close
+from gstudy.study.partition import split
+from gstudy.variance.basis import Basis, basis_of
+from gstudy.variance.claims import claim_of
+from gstudy.variance.controlled import level_rows
+from gstudy.variance.decomposition import SCORE, Decomposition, decompose
+from gstudy.variance.draws import Array, normal_quantile
+from gstudy.variance.kernel import logistic_covariance
+from gstudy.variance.latent import GAUSSIAN
+from gstudy.variance.levels import differences
+from gstudy.variance.trial_weights import averaged_set, cell_weights, object_rows
+from gstudy.variance.weights import Weights, weights_within
+
+if TYPE_CHECKING:
+    from gstudy.fits.fitted import Fit
+    from gstudy.variance.components import VarianceComponents
+    from gstudy.variance.latent import Latent
+    from gstudy.variance.structure import Structure
+
+__all__ = ["Pair", "comparable", "cross_components", "pair_of", "shared_weights"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Variances of two systems' reported scores under one design, and what they share.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        A, the baseline, and B.
+    structure : Structure
+        Without the object.
+    sets : tuple of frozenset of str
+        Small sets first.
+    first, second : array (n_sets, chain, draw)
+        What each set contributes to the variance of A's and of B's score, v(A) q_A.
+    crossed : array (n_sets, chain, draw)
+        What each set contributes to their covariance, v12(A) q12_A; it may be negative.
+    noise : array (2, chain, draw)
+        Trial noise in each score.
+    means : array (2, chain, draw)
+        Expected scores over new levels of every random facet.
+
+    Examples
+    --------
+    >>> import gstudy as gs
+    >>> study = gs.Study(
+    ...     score="passed", object="system", facets=[gs.Facet("task", role="legitimate")]
+    ... )
+    >>> vc = gs.assume(
+    ...     study, {"task": 4.0}, mu=0.0, scale="logit", effects={"A": -0.5, "B": 0.5}
+    ... )
+    >>> pair = pair_of(vc, "A", "B", {"task": 100})
+    >>> [float(v.item().__round__(5)) for v in (pair.noise.sum(0), pair.difference, pair.rerun)]
+    [0.00297, 0.00303, 0.00297]
+    """
+
+    labels: tuple[str, str]
+    structure: Structure
+    sets: tuple[IndexSet, ...]
+    first: Array
+    second: Array
+    crossed: Array
+    noise: Array
+    means: Array
+
+    @property
+    def contributions(self) -> Array:
+        """What each set contributes to Var(B - A), (n_sets, chain, draw)."""
+        return self.first + self.second - 2 * self.crossed
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the two scores, (chain, draw)."""
+        return np.asarray(self.crossed.sum(axis=0))
+
+    @property
+    def difference(self) -> Array:
+        """Var(B - A), (chain, draw)."""
+        return np.asarray(self.contributions.sum(axis=0) + self.noise.sum(axis=0))
+
+    @property
+    def rerun(self) -> Array:
+        """Part of Var(B - A) that a re-run of the same levels draws anew, (chain, draw)."""
+        moving = np.array(self.structure.redrawn_sets(self.sets), dtype=bool)
+        return np.asarray(self.contributions[moving].sum(axis=0) + self.noise.sum(axis=0))
+
+    @property
+    def data(self) -> Array:
+        """Part of Var(B - A) that comes from which levels were drawn that a re-run keeps."""
+        return self.kept_of(frozenset(self.structure.facets))
+
+    def kept_of(self, facets: IndexSet) -> Array:
+        """Part of Var(B - A) of the sets that a re-run keeps and that hold any of these facets.
+
+        Parameters
+        ----------
+        facets : frozenset of str
+
+        Returns
+        -------
+        array (chain, draw)
+        """
+        redrawn = self.structure.redrawn_sets(self.sets)
+        rows = [
+            bool(index_set & facets) and not moving
+            for index_set, moving in zip(self.sets, redrawn, strict=True)
+        ]
+        return np.asarray(self.contributions[np.array(rows, dtype=bool)].sum(axis=0))
+
+    def smallest_gap(self, coverage: float = 0.95) -> Array:
+        """The smallest difference that such a comparison resolves, z sqrt(Var(B - A)).
+
+        Parameters
+        ----------
+        coverage : float
+            Of the interval that has to exclude zero, in (0, 1).
+
+        Returns
+        -------
+        array (chain, draw)
+
+        Raises
+        ------
+        QuantityError
+            For a coverage outside (0, 1).
+        """
+        return np.asarray(normal_quantile(coverage) * np.sqrt(self.difference))
+
+
+def pair_of(
+    source: Fit | VarianceComponents,
+    baseline: str,
+    other: str,
+    design: Mapping[str, Any] | None = None,
+) -> Pair:
+    """The variances and the covariance of two systems' scores.
+
+    Parameters
+    ----------
+    source : Fit or VarianceComponents
+    baseline, other : str
+        Labels of two fitted systems, A and B.
+    design : mapping of str to int, optional
+        A balanced design, in which both run the same levels of every facet that is not nested in
+        the object; by default each one's own trials as collected.
+
+    Returns
+    -------
+    Pair
+
+    Raises
+    ------
+    QuantityError
+        For systems that were not fitted or are the same, and for a design that is not usable.
+    """
+    basis = basis_of(source)
+    latent = comparable(basis, baseline, other)
+    labels = (baseline, other)
+    parts = [decompose(latent.given(label), SCORE) for label in labels]
+    weights = _weights_of(basis, parts[0], labels, design)
+    sets, crossed = cross_components(latent, baseline, other)
+    if design is None:
+        factors = shared_weights(basis, labels, sets)
+    else:
+        factors = [np.atleast_2d(weights[0].q[index_set]) for index_set in sets]
+    order = parts[0].sets
+    joint = np.zeros((len(order), *latent.mu.shape))
+    for index_set, factor, values in zip(sets, factors, crossed, strict=True):
+        # Of graded scores only components have a line: other sets share exactly nothing.
+        if index_set in order:
+            error = factor - weights[0].claimed(index_set, None)
+            joint[order.index(index_set)] = np.tensordot(error, values, axes=2)
+    own = [_contributed(part, each) for part, each in zip(parts, weights, strict=True)]
+    return Pair(
+        labels=labels,
+        structure=parts[0].structure,
+        sets=order,
+        first=own[0][:-1],
+        second=own[1][:-1],
+        crossed=joint,
+        noise=np.stack([rows[-1] for rows in own]),
+        means=np.stack([part.mean for part in parts]),
+    )
+
+
+def cross_components(
+    latent: Latent, baseline: str, other: str
+) -> tuple[tuple[IndexSet, ...], Array]:
+    """Hoeffding components of the covariance of two given systems' scores, v12.
+
+    Parameters
+    ----------
+    latent : Latent
+        With the effects of both systems.
+    baseline, other : str
+
+    Returns
+    -------
+    sets : tuple of frozenset of str
+        The sets that components without the object span, small sets first; any other set shares
+        exactly nothing.
+    values : array (n_sets, n_levels, n_levels, chain, draw)
+        By the controlled level of the baseline's trial and that of the other's; one of each
+        without controlled levels. Score scale; negative where the correlation of own effects is.
+    """
+    one, two = latent.given(baseline), latent.given(other)
+    parts = _shared_variances(latent, baseline, other)
+    sets = tuple(one.structure.spanned(index_set for index_set, _, _ in parts))
+    means = [_level_means(given) for given in (one, two)]
+    n_levels = len(means[0])
+    values = np.zeros((len(sets), n_levels, n_levels, *latent.mu.shape))
+    for i, j in np.ndindex(n_levels, n_levels):
+        shared = np.zeros((len(sets), *latent.mu.shape))
+        for place, index_set in enumerate(sets):
+            for part, per_level, variance in parts:
+                if part <= index_set and (i == j or not per_level):
+                    shared[place] += variance
+        found = _covariances(one, two, means[0][i], means[1][j], shared)
+        values[:, i, j] = differences(found, sets)
+    return sets, values
+
+
+def shared_weights(basis: Basis, labels: tuple[str, str], sets: Sequence[IndexSet]) -> list[Array]:
+    """q12_A, the sum over the levels g of A of w1_g w2_g, of the trials as collected.
+
+    Parameters
+    ----------
+    basis : Basis
+        Of a fit.
+    labels : tuple of str
+        Two levels of the object.
+    sets : sequence of frozenset of str
+        Without the object.
+
+    Returns
+    -------
+    list of array (n_levels, n_levels)
+        Per set by the controlled levels of both; 0 for a set of which the two share no level.
+    """
+    cells = basis.cells
+    assert cells is not None
+    controlled = None if basis.latent is None else basis.latent.controlled
+    level = (
+        np.zeros(len(cells.trials), dtype=np.intp)
+        if controlled is None
+        else level_rows(cells, controlled)
+    )
+    n_levels = 1 if controlled is None else len(controlled.levels)
+    by_label = object_rows(cells, basis.study.object)
+    rows = [by_label[label] for label in labels]
+    weights = [cell_weights(cells, own, averaged_set(basis.study)) for own in rows]
+    q = []
+    for index_set in sets:
+        # A level of a nested facet is the tuple of its parents' labels and its own.
+        known = close(index_set, basis.structure.nesting)
+        if basis.study.object in known:
+            q.append(np.zeros((n_levels, n_levels)))
+            continue
+        columns = [i for i, facet in enumerate(cells.facets) if facet in known]
+        groups = split(cells.codes[np.concatenate(rows)], columns)
+        places = np.split(groups.index, [len(rows[0])])
+        sums = []
+        for place, own, weight in zip(places, rows, weights, strict=True):
+            flat = place * n_levels + level[own]
+            total = np.bincount(flat, weight, groups.n_levels * n_levels)
+            sums.append(total.reshape(groups.n_levels, n_levels))
+        q.append(np.asarray(sums[0].T @ sums[1]))
+    return q
+
+
+def _shared_variances(
+    latent: Latent, baseline: str, other: str
+) -> list[tuple[IndexSet, bool, Array]]:
+    """Of each component that both share its set, whether it is per controlled level, and the
+    covariance of the two systems' effects."""
+    gone = latent.structure.object_set
+    shared = [
+        (index_set, per_level, variance)
+        for index_set, per_level, variance in zip(
+            latent.sets, latent.per_level, latent.variances, strict=True
+        )
+        if not index_set & gone
+    ]
+    for own in latent.own:
+        if own.correlation is not None:
+            i, j = own.labels.index(baseline), own.labels.index(other)
+            covariance = own.correlation[i, j] * own.sds[i] * own.sds[j]
+            shared.append((own.index_set, own.per_level, covariance))
+    return shared
+
+
+def _level_means(given: Latent) -> list[Array]:
+    """Mean of the linear predictor at each controlled level, (chain, draw) each."""
+    if given.controlled is None:
+        return [given.mu]
+    return [given.mu + offset for offset in given.controlled.offsets]
+
+
+def _covariances(one: Latent, two: Latent, mean_1: Array, mean_2: Array, shared: Array) -> Array:
+    """V12(A) of each shared variance, (n_sets, chain, draw)."""
+    if one.family == GAUSSIAN or not len(shared):
+        return shared
+    return logistic_covariance(mean_1, mean_2, one.total, two.total, shared)
+
+
+def _weights_of(
+    basis: Basis, part: Decomposition, labels: tuple[str, str], design: Mapping[str, Any] | None
+) -> list[Weights]:
+    """The weights of each system's trials, or of a design twice."""
+    found = weights_within(
+        part.structure,
+        part.sets,
+        basis.study.object,
+        design=design,
+        cells=basis.cells,
+        claim=claim_of(basis.study, basis.structure),
+        controlled=part.controlled,
+    )
+    return [found[None if design is not None else label] for label in labels]
+
+
+def _contributed(part: Decomposition, weights: Weights) -> Array:
+    """What each set contributes to the variance of one score, then the trial noise."""
+    noise = part.noise * weights.noise
+    values = part.unique[:, None, None]
+    if part.levels is not None:
+        values, noise = part.levels.unique, np.tensordot(weights.noise, part.levels.noise, axes=1)
+    errors = [weights.of(s, None) - weights.claimed(s, None) for s in part.sets]
+    rows = [
+        np.tensordot(np.atleast_2d(error), value, axes=2)
+        for error, value in zip(errors, values, strict=True)
+    ]
+    return np.stack([*rows, noise])
+
+
+def comparable(basis: Basis, baseline: str, other: str) -> Latent:
+    """The latent draws, when both are systems of it and differ.
+
+    Raises
+    ------
+    QuantityError
+        When fewer than two systems were fitted, one of these was not, or both are the same.
+    """
+    latent = basis.latent
+    if latent is None or len(latent.object_effects) < 2:
+        raise QuantityError(
+            explain(
+                "two systems are compared by a fit of both of them",
+                given=f"a source that knows {_known(latent)}",
+                allowed="a fit of a study with an object, with at least two of its levels",
+                do="Fit both systems together, or pass the result of gs.fit_by.",
+            )
+        )
+    known = list(latent.object_effects)
+    for label in (baseline, other):
+        if label not in known:
+            raise QuantityError(
+                explain(
+                    f"no {latent.object} is called {label!r}",
+                    allowed=known,
+                    do=did_you_mean(str(label), known),
+                )
+            )
+    if baseline == other:
+        raise QuantityError(
+            explain(
+                "a system is compared with itself",
+                given=baseline,
+                allowed="two different labels",
+            )
+        )
+    return latent
+
+
+def _known(latent: Latent | None) -> str:
+    known = [] if latent is None else list(latent.object_effects)
+    return "no system" if not known else f"only {known[0]!r}"
