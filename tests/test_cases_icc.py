@@ -234,12 +234,16 @@ def test_one_score_per_system_is_left_out_with_its_reason() -> None:
     with pytest.warns(gs.EstimabilityWarning, match=r"system, inside residual \(one trial per lev"):
         found = gs.check(study, ONE_EACH)
     assert verdicts(found) == {"system": "inside residual"}
-    fit = sampled(study, found)
-    with pytest.raises(gs.QuantityError, match="'system' is inside the residual: one trial per l"):
-        gs.icc(fit, "system")
+
+
+def test_the_icc_of_what_is_left_out_is_refused_with_that_reason() -> None:
+    """Case 6: it is neither pinned nor of one level."""
+    fit = sampled(gs.Study(score="score", object="system"), ONE_EACH)
     with pytest.raises(gs.QuantityError, match="no population of systems") as told:
         gs.icc(fit, "system", system="new")
     assert "one level of system was sampled" not in str(told.value)
+    with pytest.raises(gs.QuantityError, match="'system' is inside the residual: one trial per l"):
+        gs.icc(fit, "system")
 
 
 @pytest.mark.reference

@@ -524,6 +524,7 @@ def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray], limit:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS")
 def test_the_posterior_is_that_of_the_plain_model() -> None:
     assert_same(own_draws(judged()), plain_draws(judged()), LIMIT)
 

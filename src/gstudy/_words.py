@@ -10,9 +10,11 @@ __all__ = ["listed", "plural"]
 def plural(facet: str) -> str:
     """The plural of a facet's name, as prose needs it.
 
-    >>> plural("task"), plural("query"), plural("judge_call")
-    ('tasks', 'queries', 'judge_calls')
+    >>> plural("task"), plural("query"), plural("judge_call"), plural("tasks")
+    ('tasks', 'queries', 'judge_calls', 'tasks')
     """
+    if facet.endswith("s") and not facet.endswith(("ss", "us", "is")):
+        return facet
     if facet.endswith(("s", "x", "ch", "sh")):
         return f"{facet}es"
     if facet.endswith("y") and facet[-2:-1] not in set("aeiou"):

@@ -13,6 +13,7 @@ from gstudy.display import Table, bar, percent, shorten, wrapped
 from gstudy.fits.gates import STAMP, stamp
 from gstudy.questions.scores import SHARED_SDS, UNNAMED, listed, plural, score
 from gstudy.questions.sensitivity import weak_components_note
+from gstudy.variance.basis import PRIOR_ONLY
 from gstudy.variance.budgets import variance_budget
 from gstudy.variance.components import variance_components
 from gstudy.variance.rerun import rerun_noise
@@ -36,6 +37,8 @@ LEVEL = 0.95
 WIDTH = 80
 
 POOLED = "mean over trials"
+
+_ELSEWHERE = (STAMP, "Not covered", SHARED_SDS)
 
 _NAME_WIDTH = 28
 _BAR_WIDTH = 10
@@ -180,10 +183,18 @@ def _stamp_table(failure: str) -> Table:
     return Table(pd.DataFrame({"note": [failure]}), "Not converged")
 
 
+def _said_once(notes: Sequence[str], *kept: str) -> tuple[str, ...]:
+    """A score's notes but those that the budget below it, or another part, says too."""
+    return tuple(
+        note
+        for note in notes
+        if note.startswith(kept) or not (note.startswith(_ELSEWHERE) or note.endswith(PRIOR_ONLY))
+    )
+
+
 def _told(notes: Sequence[str]) -> list[str]:
     """Notes but those that the screen says elsewhere, indented."""
-    elsewhere = (STAMP, "Not covered", SHARED_SDS)
-    own = [note for note in notes if not note.startswith(elsewhere)]
+    own = [note for note in notes if not note.startswith(_ELSEWHERE)]
     return [f"  {line}" for note in own for line in wrapped(note, WIDTH - 2)]
 
 
@@ -225,7 +236,8 @@ def _notes(fit: Fit) -> list[str]:
 def _score_lines(found: Score) -> list[str]:
     summary = found.summary(LEVEL)
     if len(summary) > 1:
-        return found.table(LEVEL).text(WIDTH).splitlines()
+        shown = replace(found, notes=_said_once(found.notes, STAMP, SHARED_SDS))
+        return shown.table(LEVEL).text(WIDTH).splitlines()
     row = summary.iloc[0]
     name = "" if found.observed.index.name == UNNAMED else f" of {summary.index[0]}"
     units = units_of(found.family)
@@ -237,7 +249,7 @@ def _score_lines(found: Score) -> list[str]:
         f"  full 95% interval   {full}  {row['ratio']:.1f} times as wide as the naive one",
     ]
     # Of one system the budget below says the same of its sds.
-    told = _told([f"The full interval is of the {found.estimand}.", *found.notes])
+    told = _told([f"The full interval is of the {found.estimand}.", *_said_once(found.notes)])
     return [*(shorten(line, WIDTH) for line in lines), *told]
 
 

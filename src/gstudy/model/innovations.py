@@ -143,7 +143,8 @@ class Innovations(Op):
         return Apply(self, given, [pt.dmatrix(), pt.dscalar()])
 
     def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
-        z, log_det = innovations(*inputs, self.swept)
+        b, w, information, scores = inputs
+        z, log_det = innovations(b, w, information, scores, self.swept)
         output_storage[0][0], output_storage[1][0] = z, np.asarray(log_det)
 
     def infer_shape(self, node: Apply[Any], shapes: Any) -> list[Any]:
@@ -159,8 +160,8 @@ class Innovations(Op):
             d_z = pt.zeros_like(outputs[0])
         if isinstance(d_log_det.type, DisconnectedType):
             d_log_det = np.asarray(0.0)
-        back = _InnovationsBack(swept=self.swept)
-        d_b, d_w, d_scores = back(*inputs, outputs[0], d_z, d_log_det)
+        found: Any = _InnovationsBack(swept=self.swept)(*inputs, outputs[0], d_z, d_log_det)
+        d_b, d_w, d_scores = found
         return [d_b, d_w, disconnected_type(), d_scores]
 
 
@@ -177,8 +178,8 @@ class _InnovationsBack(Op):
         return Apply(self, given, [pt.dmatrix(), pt.dmatrix(), pt.dmatrix()])
 
     def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
-        *given, z, d_z, d_log_det = inputs
-        found = innovations_back(*given, self.swept, z, d_z, d_log_det.item())
+        b, w, information, scores, z, d_z, d_log_det = inputs
+        found = innovations_back(b, w, information, scores, self.swept, z, d_z, d_log_det.item())
         for storage, value in zip(output_storage, found, strict=True):
             storage[0] = value
 

@@ -63,13 +63,9 @@ def own_model(varying: Varying) -> pm.Model:
         effects = pt.concatenate(blocks)
         factor = pt.linalg.cholesky(common + own, lower=True)
         expected = np.asarray(v.base.mu_mean) + pt.dot(v.weights, effects)
-        known = v.level_information
+        scores = v.level_scores - v.level_information * expected
         z = standard_innovations(
-            LOCATION,
-            factor,
-            known[:, None],
-            (v.level_scores - known * expected)[:, None],
-            swept=False,
+            LOCATION, factor, v.level_information[:, None], scores[:, None], swept=False
         )
         levels = np.asarray(v.base.mu_mean) + pt.dot(factor, z)[:, 0]
         observe(v.base, np.asarray(0.0), pt.concatenate([effects, levels]), None)

@@ -71,7 +71,7 @@ def fit(
         Chains sampled at the same time; all processors by default.
     sampler : {"pymc", "direct"}
         "pymc" samples the PyMC model with nutpie. "direct" hands nutpie the same log-posterior
-        written in numba: no compilation, for loops of refits.
+        written in numba: no compilation, for loops of refits; not for studies with `varies`.
     target_accept : float
         Of NUTS, between 0 and 1.
     progress : bool

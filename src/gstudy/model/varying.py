@@ -212,13 +212,11 @@ def _reference(cells: Cells, rank: NDArray[np.int64], n_systems: int) -> _Refere
         modes = posterior_modes(own)
         found.eta[rows], found.of_cells[rows] = _cell_information(own, modes)
         for c, component in enumerate(cells.components):
-            if _crossed(component):
-                size = component.n_levels
-                ours, theirs = slice(s * size, (s + 1) * size), slice(None)
-            elif component.varies is not None:
-                ours = theirs = np.unique(own.index[c])
-            else:
+            if component.varies is None:
                 continue
+            crossed, size = _crossed(component), component.n_levels
+            theirs = np.arange(size) if crossed else np.unique(own.index[c])
+            ours = theirs + s * size * crossed
             found.effects[c][ours] = modes.effects[c][theirs]
             found.information[c][ours] = modes.information[c][theirs]
             found.sd[c][ours] = modes.sd[c]
@@ -274,7 +272,7 @@ def _cell_information(cells: Cells, modes: Modes) -> tuple[Floats, Floats]:
         p = 1.0 / (1.0 + np.exp(-(common + effects)))
         slope = float((n * p * (1.0 - p)).sum()) + 1.0
         common += float(np.clip((k - n * p).sum() / slope, -1.0, 1.0))
-    return common + effects, np.asarray(n * p * (1.0 - p), dtype=np.float64)
+    return np.asarray(common + effects), np.asarray(n * p * (1.0 - p), dtype=np.float64)
 
 
 def _weights(

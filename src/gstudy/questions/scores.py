@@ -21,7 +21,7 @@ from gstudy.questions.observed import (
     observed_scores,
     spread_unevenly,
 )
-from gstudy.variance.basis import latent_of
+from gstudy.variance.basis import basis_of, latent_of
 from gstudy.variance.draws import Array, proportion
 from gstudy.variance.latent import BINARY
 
@@ -209,7 +209,7 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
                 allowed="what gs.fit and gs.load return",
             )
         )
-    latent = latent_of(fit)
+    basis, latent = basis_of(fit), latent_of(fit)
     rates, observed, unable = posterior_scores(fit, latent)
     names = list(observed.index) if system is None else [_known(system, list(observed.index))]
     draws = xr.DataArray(
@@ -225,7 +225,16 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
         observed=observed.loc[names],
         estimand=score_estimand(fit, latent),
         notes=tuple(
-            text for text in (stamp(draws, fit.diagnostics), uneven, shared, *unable) if text
+            text
+            for text in (
+                stamp(draws, fit.diagnostics),
+                uneven,
+                shared,
+                *unable,
+                *basis.prior_only_notes,
+                *basis.notes,
+            )
+            if text
         ),
         average=average_text(fit),
         family=fit.study.family,

@@ -128,11 +128,13 @@ def _refuse_name(name: str, fault: str, better: str) -> None:
     better = "".join(mark if mark.isprintable() else "_" for mark in better)
     for mark in FORBIDDEN_MARKS:
         better = better.replace(mark, "_")
+    bare = better.isascii() and better.replace("_", "").replace("-", "").isalnum()
+    header = better if bare else f'"{better}"'
     raise DeclarationError(
         explain(
             f"facet name {name!r} {fault}",
             allowed="printable text without ':', '/' and ' + '; columns and labels may hold them",
-            do=f"Rename the facet and keep the column: [facets.{better}] column = {name!r}.",
+            do=f"Rename the facet and keep the column: [facets.{header}] column = {name!r}.",
         )
     )
 

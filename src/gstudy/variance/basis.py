@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from gstudy.study.declaration import Study
     from gstudy.variance.components import VarianceComponents
 
-__all__ = ["Basis", "basis_of", "latent_of", "structure_of_design", "structure_of_study"]
+__all__ = [
+    "PRIOR_ONLY",
+    "Basis",
+    "basis_of",
+    "latent_of",
+    "structure_of_design",
+    "structure_of_study",
+]
+
+
+PRIOR_ONLY = "prior only, the data do not inform it."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +92,11 @@ class Basis:
         known = {close(part, structure.nesting) for part in parts}
         assumed = known & set(self.replaced)
         return "estimated" if not assumed else "assumed" if assumed == known else "partly assumed"
+
+    @property
+    def prior_only_notes(self) -> tuple[str, ...]:
+        """A sentence per component that was kept although the data do not inform it."""
+        return tuple(f"{name}: {PRIOR_ONLY}" for name in self.prior_only)
 
     def stamp(self, draws: xr.DataArray) -> tuple[str, ...]:
         """The note that these draws must carry when they or their fit fail a gate, else none."""

@@ -300,8 +300,8 @@ def component_notes(basis: Basis, parts: Mapping[str | None, Decomposition]) -> 
     banks = [f.name for f in basis.study.facets if f.universe and f.name in structure.absorbed]
     notes += [f"The universe of {name} has no effect: it is inside the residual." for name in banks]
     known = {structure.name(index_set) for index_set in structure.merged}
-    prior_only = [name for name in basis.prior_only if name in known]
-    notes += [f"{name}: prior only, the data do not inform it." for name in prior_only]
+    told = zip(basis.prior_only, basis.prior_only_notes, strict=True)
+    notes += [note for name, note in told if name in known]
     return (*notes, *basis.notes)
 
 

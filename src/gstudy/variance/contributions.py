@@ -15,6 +15,7 @@ from gstudy.variance.weights import Factor, Weights, weights_within
 
 if TYPE_CHECKING:
     from gstudy.variance.basis import Basis
+    from gstudy.variance.structure import Structure
 
 __all__ = [
     "contributions",
@@ -57,7 +58,7 @@ def pairs_of(
     weights = weights_within(
         first.structure,
         first.sets,
-        basis.study.object,
+        _averaged_object(basis, first.structure),
         design=design,
         cells=basis.cells,
         claim=claim,
@@ -71,6 +72,15 @@ def pairs_of(
             explain(f"no trials of {missing[0]!r} were collected", do="Pass a design.")
         )
     return [(part, weights[label]) for label, part in parts.items()]
+
+
+def _averaged_object(basis: Basis, structure: Structure) -> str | None:
+    """The facet each level of which has its own score; none where all trials are one score.
+
+    An object inside the residual has no effects: its levels only multiply the number of trials.
+    """
+    known = {structure.object, *structure.given, *structure.not_sampled}
+    return basis.study.object if basis.study.object in known else None
 
 
 def mean_contributions(pairs: Sequence[Pair]) -> tuple[Array, list[float]]:

@@ -402,7 +402,8 @@ def _check_single(known: Mapping[str, object], system: str | None, facet: str | 
     if system is None or system in known:
         return
     if system == "new":
-        what = f"one level of {facet} was sampled" if facet else "the study has no object"
+        what = f"one level of {facet} was sampled" if known else "none has effects of its own"
+        what = what if facet else "the study has no object"
         raise QuantityError(
             explain(
                 f"there is no population of systems to draw a new one from: {what}",

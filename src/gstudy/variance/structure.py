@@ -233,6 +233,9 @@ class Structure:
         elif facet in self.controlled:
             why = f"{facet!r} is controlled: its levels are fixed, and averaged over"
             do = f"Ask for the rest without {facet!r}: its interactions with it are part of that."
+        elif self.roles[facet] == "object":
+            why = f"{facet!r} is inside the residual: one trial per level"
+            do = "Collect several trials of each to tell them apart."
         else:
             why, do = f"{facet!r} is controlled: it is pinned and has no variance", None
         raise QuantityError(explain(f"there is no component {name!r}: {why}", do=do))
