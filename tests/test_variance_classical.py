@@ -13,7 +13,7 @@ from scipy.stats import f
 
 import gstudy as gs
 from gstudy.errors import QuantityError
-from gstudy.variance.intraclass import one_way, two_way
+from gstudy.variance.classical.intraclass import one_way, two_way
 
 
 def airline(oracle: Any) -> dict[str, Any]:

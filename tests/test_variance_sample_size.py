@@ -10,7 +10,7 @@ import pytest
 
 import gstudy as gs
 from gstudy.errors import QuantityError
-from gstudy.variance.intraclass import one_way
+from gstudy.variance.classical.intraclass import one_way
 
 BONETT = (
     "bonett2002_rho0.85_k4_w0.2",

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from gstudy.study.trials import Trials, read_trials
     from gstudy.variance.assumed import assume
     from gstudy.variance.budgets import variance_budget
-    from gstudy.variance.classical import anova_icc
+    from gstudy.variance.classical.anova import anova_icc
+    from gstudy.variance.classical.mean_squares import anova_components
+    from gstudy.variance.classical.paired import paired_noise
+    from gstudy.variance.classical.sample_size import icc_sample_size, icc_standard_error
+    from gstudy.variance.classical.standard_errors import clustered_se
     from gstudy.variance.coefficients import generalizability, icc, phi, sem
     from gstudy.variance.components import variance_components
-    from gstudy.variance.mean_squares import anova_components
-    from gstudy.variance.paired import paired_noise
     from gstudy.variance.rerun import rerun_noise
-    from gstudy.variance.sample_size import icc_sample_size, icc_standard_error
-    from gstudy.variance.standard_errors import clustered_se
     from gstudy.variance.three_noises import noises
 
     __version__: str
@@ -71,12 +71,12 @@ _PUBLIC = {
     "RunFileError": "gstudy.errors",
     "Study": "gstudy.study.declaration",
     "Trials": "gstudy.study.trials",
-    "anova_components": "gstudy.variance.mean_squares",
-    "anova_icc": "gstudy.variance.classical",
+    "anova_components": "gstudy.variance.classical.mean_squares",
+    "anova_icc": "gstudy.variance.classical.anova",
     "assume": "gstudy.variance.assumed",
     "build_model": "gstudy.model.graph",
     "check": "gstudy.study.estimable",
-    "clustered_se": "gstudy.variance.standard_errors",
+    "clustered_se": "gstudy.variance.classical.standard_errors",
     "compare_systems": "gstudy.questions.comparison",
     "contrasts": "gstudy.questions.contrasts",
     "example": "gstudy.study.examples.catalogue",
@@ -85,12 +85,12 @@ _PUBLIC = {
     "fit_policies": "gstudy.model.policies",
     "generalizability": "gstudy.variance.coefficients",
     "icc": "gstudy.variance.coefficients",
-    "icc_sample_size": "gstudy.variance.sample_size",
-    "icc_standard_error": "gstudy.variance.sample_size",
+    "icc_sample_size": "gstudy.variance.classical.sample_size",
+    "icc_standard_error": "gstudy.variance.classical.sample_size",
     "level_summary": "gstudy.questions.levels",
     "load": "gstudy.fits.files",
     "noises": "gstudy.variance.three_noises",
-    "paired_noise": "gstudy.variance.paired",
+    "paired_noise": "gstudy.variance.classical.paired",
     "phi": "gstudy.variance.coefficients",
     "plot_budget": "gstudy.report.plots",
     "plot_posterior_check": "gstudy.report.check_plot",

@@ -11,15 +11,15 @@ import numpy as np
 
 from gstudy.display import Shown, Table, number
 from gstudy.errors import QuantityError, did_you_mean, explain
-from gstudy.variance.draws import Array
-from gstudy.variance.noise_split import NoiseSplit, TaskScores, p_value, root, split_noise
-from gstudy.variance.score_rows import (
+from gstudy.variance.classical.noise_split import NoiseSplit, TaskScores, p_value, root, split_noise
+from gstudy.variance.classical.score_rows import (
     ScoreRows,
     check_frame,
     label_of,
     object_column,
     score_rows,
 )
+from gstudy.variance.draws import Array
 
 if TYPE_CHECKING:
     import pandas as pd

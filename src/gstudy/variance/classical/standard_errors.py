@@ -11,7 +11,13 @@ import numpy as np
 
 from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
-from gstudy.variance.score_rows import Array, ScoreRows, label_of, object_column, score_rows
+from gstudy.variance.classical.score_rows import (
+    Array,
+    ScoreRows,
+    label_of,
+    object_column,
+    score_rows,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

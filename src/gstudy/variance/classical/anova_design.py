@@ -16,7 +16,7 @@ from gstudy.variance.structure import RESIDUAL
 if TYPE_CHECKING:
     from gstudy.study.declaration import Study
     from gstudy.study.partition import Partition
-    from gstudy.variance.score_rows import ScoreRows
+    from gstudy.variance.classical.score_rows import ScoreRows
 
 __all__ = ["AnovaDesign", "anova_design"]
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.variance.classical.intraclass import KINDS, OneWay, TwoWay, one_way, two_way
+from gstudy.variance.classical.score_rows import Array, ScoreRows, score_rows
 from gstudy.variance.draws import proportion
-from gstudy.variance.intraclass import KINDS, OneWay, TwoWay, one_way, two_way
-from gstudy.variance.score_rows import Array, ScoreRows, score_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,9 +11,9 @@ import numpy as np
 from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, explain
 from gstudy.study.declaration import checked_study
-from gstudy.variance.anova_design import AnovaDesign, anova_design
-from gstudy.variance.quadratic_terms import Terms, confounded, mobius, solve, terms_of
-from gstudy.variance.score_rows import ScoreRows, score_rows
+from gstudy.variance.classical.anova_design import AnovaDesign, anova_design
+from gstudy.variance.classical.quadratic_terms import Terms, confounded, mobius, solve, terms_of
+from gstudy.variance.classical.score_rows import ScoreRows, score_rows
 from gstudy.variance.structure import RESIDUAL
 
 if TYPE_CHECKING:
