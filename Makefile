@@ -12,7 +12,7 @@ help:
 	@echo "make notebook  only the notebooks"
 	@echo "make lint      formatter, linter, types, import directions"
 	@echo "make format    mend what the formatter and the linter can"
-	@echo "make readme    run the README's code blocks"
+	@echo "make readme    run the code blocks of README and docs"
 	@echo "make ci        what continuous integration runs"
 	@echo "make bench     the benchmarks"
 	@echo "make pins      write constraints.txt from .venv"
@@ -45,6 +45,7 @@ format: environment
 
 readme: environment
 	$(BIN)/python tools/check_readme.py README.md
+	$(BIN)/python tools/check_readme.py docs/studies.md
 
 ci:
 	bash .ci/run
