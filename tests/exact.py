@@ -60,7 +60,7 @@ def exact_source(
         sets=tuple(components[name].facets - held for name in sds),
         variances=np.stack([one(sd**2) for sd in sds.values()]),
         object_effects={label: one(u) for label, u in (effects or {}).items()},
-        per_level=tuple(bool(components[name].facets & held) for name in sds),
+        held=tuple(components[name].facets & held for name in sds),
         controlled=controlled,
         level_effects={
             label: np.stack([one(u) for u in values])

@@ -292,7 +292,27 @@ def test_two_controlled_facets_run_over_their_combinations() -> None:
     with pytest.raises(QuantityError, match="'c' is controlled: its levels are fixed"):
         gs.icc(source, "task:c")
     assert "averaged over the 3 combinations of c and e" in source.estimand
-    assert one(gs.variance_budget(source).variance) > 0
+    # A task's effect at c = y is one, whatever e is.
+    expected = by_pairs(
+        rows, [1 / len(rows)] * len(rows), {("task",): 1.0, ("task", "c"): 0.6},
+        lambda row: 0.1 + effects[(row["c"], row["e"])],
+    )  # fmt: skip
+    assert one(gs.variance_budget(source).variance) == pytest.approx(expected, abs=1e-10)
+
+
+def test_a_component_that_holds_one_of_two_controlled_facets_is_shared_over_the_other() -> None:
+    """On the logit scale by hand: (V_task + V_env:task / 2) / n."""
+    study = study_with(
+        "task", gs.Facet("env", role="controlled"), gs.Facet("mode", role="controlled"),
+        interactions=["task:env"],
+    )  # fmt: skip
+    source = gs.assume(
+        study, {"task": 0.25, "task:env": 2.25}, mu=0.2, scale="logit",
+        fixed={"env": {"a": 0.5, "b": -0.5}, "mode": {"p": 0.3, "q": -0.3}},
+    )  # fmt: skip
+    budget = gs.variance_budget(source, {"task": 20, "trials": 1}, scale="logit")
+    task = float(budget.draws.sel(component="task").item())
+    assert task == pytest.approx((0.25 + 2.25 / 2) / 20, abs=1e-14)
 
 
 def test_the_icc_is_that_within_a_level(oracle: Any) -> None:
@@ -375,7 +395,7 @@ def test_a_fit_brings_fixed_and_level_effects() -> None:
     fit = fitted(study, table, shape=(2, 30))
     latent = latent_of(fit)
     assert latent.structure.facets == ("system", "task")
-    assert latent.per_level == tuple("c" in name.split(":") for name in fit.components)
+    assert latent.held == tuple(frozenset({"c"} & set(name.split(":"))) for name in fit.components)
     np.testing.assert_allclose(latent.controlled.offsets, np.moveaxis(fit.fixed("c").values, -1, 0))
     # Level z weighs a third in A, nothing in B.
     np.testing.assert_allclose(latent.controlled.weights, [5 / 12, 5 / 12, 1 / 6])

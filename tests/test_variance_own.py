@@ -91,8 +91,8 @@ def test_own_sds_of_tasks_nested_in_controlled_levels() -> None:
     fit = fitted(study, table, shape=(2, 10))
     latent = latent_of(fit)
     assert latent.own[0].index_set == frozenset({"task"})
-    assert latent.own[0].per_level
-    assert latent.given("A").per_level[-1]
+    assert latent.own[0].held == frozenset({"domain"})
+    assert latent.given("A").held[-1] == frozenset({"domain"})
     budget = gs.variance_budget(fit, system="A")
     assert list(budget.rows) == ["domain:task", "residual"]
     assert (budget.variance.values > 0).all()

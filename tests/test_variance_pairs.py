@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from designs import grid, study_of, within
+from exact import by_pairs, exact_source
 from handmade import small_fit
 from scipy.special import expit
 from sources import fitted, logit_source, one
@@ -123,7 +124,16 @@ HELD = study_of(
 GRADED = study_of(
     "task", "env", ROLLOUT, object="system", interactions=["system:task"], family="gaussian"
 )
+HELD_TWICE = study_of(
+    "task",
+    gs.Facet("env", role="controlled"),
+    gs.Facet("mode", role="controlled"),
+    ROLLOUT,
+    object="system",
+    interactions=["system:task", "system:env", "task:env"],
+)
 CASES = {
+    "held_twice": HELD_TWICE,
     "plain": PLAIN,
     "by_task": BY_TASK,
     "own": OWN,
@@ -212,14 +222,64 @@ class Trials:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_variance_equals_the_sum_over_all_ordered_pairs_of_trials(case: str) -> None:
-    rows = ragged(env="xy")
-    fit = fitted(CASES[case], rows, shape=(2, 2))
+    levels = {"mode": "pq"} if case == "held_twice" else {}
+    rows = ragged(env="xy", **levels)
+    # As many draws as there are levels would let arrays of the wrong shape meet.
+    fit = fitted(CASES[case], rows, shape=(2, 3))
     pair = pair_of(fit, "A", "B")
     expected = Trials(fit, rows, ("A", "B")).variance()
     np.testing.assert_allclose(pair.difference.ravel(), expected, rtol=0, atol=1e-10)
     # Without the covariance it is another number.
     apart = pair.first.sum(axis=0) + pair.second.sum(axis=0) + pair.noise.sum(axis=0)
     assert (np.abs(apart.ravel() - expected) > 1e-6).all()
+
+
+@pytest.mark.parametrize("bank", [7, 14])
+def test_a_bank_takes_both_systems_own_level_weights_out(bank: int) -> None:
+    """A ran level x more often, B level y: the claim of each is at its own weights."""
+    rng = np.random.default_rng(4)
+    rows = [
+        {"system": s, "task": t, "c": c, "try": r}
+        for s, often in (("A", "x"), ("B", "y"))
+        for t in range(6)
+        for c in "xy"
+        for r in range(int(rng.integers(1, 3)) + 2 * (c == often))
+    ]
+    table = pd.DataFrame(rows).groupby(["system", "task", "c"], as_index=False).size()
+    study = gs.Study(
+        successes="k", trials="n", object="system", interactions=["task:c"], keep=["task:c"],
+        facets=[
+            gs.Facet("task", role="legitimate", universe=bank),
+            gs.Facet("c", role="controlled"),
+        ],
+    )  # fmt: skip
+    level, effect = {"x": -0.7, "y": 0.7}, {"A": 0.4, "B": -0.3}
+    source = exact_source(
+        study, table.rename(columns={"size": "n"}).assign(k=0), {"system": 0.5, "task": 1.2,
+        "task:c": 0.8}, 0.1, fixed={(c,): b for c, b in level.items()}, effects=effect,
+    )  # fmt: skip
+    count = {s: sum(row["system"] == s for row in rows) for s in "AB"}
+    sign = {"A": -1.0, "B": 1.0}
+    weights = [sign[row["system"]] / count[row["system"]] for row in rows]
+    claim = [
+        ({"system": s, "task": t, "c": c}, w / bank)
+        for s in "AB"
+        for c in "xy"
+        for w in [
+            sum(
+                w
+                for row, w in zip(rows, weights, strict=True)
+                if (row["system"], row["c"]) == (s, c)
+            )
+        ]
+        for t in range(bank)
+    ]
+    expected = by_pairs(
+        rows, weights, {("task",): 1.2, ("task", "c"): 0.8},
+        lambda row: 0.1 + level[row["c"]] + effect[row["system"]],
+        claim=claim, claimed=[("task",), ("task", "c")],
+    )  # fmt: skip
+    assert pair_of(source, "A", "B").difference.item() == pytest.approx(expected, abs=1e-10)
 
 
 def test_rollouts_with_the_same_labels_are_never_shared() -> None:

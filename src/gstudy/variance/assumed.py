@@ -166,7 +166,7 @@ def _logit_basis(
         sets=tuple(index_set - structure.pinned for index_set in variances),
         variances=np.array([_one(value) for value in variances.values()]).reshape(-1, 1, 1),
         object_effects={str(label): _one(effect) for label, effect in effects.items()},
-        per_level=tuple(bool(index_set & held) for index_set in variances),
+        held=tuple(index_set & held for index_set in variances),
         controlled=levels,
     )
     return Basis(study, structure, latent, score=None, cells=None)

@@ -15,6 +15,7 @@ from gstudy.variance.draws import Array
 if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.study.cells import Cells
+    from gstudy.study.index_sets import IndexSet
 
 __all__ = ["Controlled", "controlled_of_fit", "level_rows"]
 
@@ -55,6 +56,11 @@ class Controlled:
         places = [i for i, facet in enumerate(self.facets) if facet in known]
         own = [tuple(labels[i] for i in places) for labels in self.levels]
         return np.array([[float(one == other) for other in own] for one in own])
+
+    def common(self, one: int, two: int) -> IndexSet:
+        """The controlled facets on which two combinations agree."""
+        pairs = zip(self.facets, self.levels[one], self.levels[two], strict=True)
+        return frozenset(facet for facet, first, second in pairs if first == second)
 
 
 def level_rows(cells: Cells, controlled: Controlled) -> npt.NDArray[np.intp]:

@@ -51,7 +51,7 @@ def latent_of_fit(fit: Fit, structure: Structure) -> Latent:
         object_effects=_object_effects(fit, structure.object),
         family=fit.study.family,
         noise=_noise(fit),
-        per_level=tuple(bool(component.facets & held) for component in shared),
+        held=tuple(component.facets & held for component in shared),
         controlled=controlled,
         level_effects=_level_effects(fit, controlled, structure.object),
         own=tuple(
@@ -88,7 +88,7 @@ def _own(fit: Fit, component: Component, structure: Structure) -> Own:
         labels=labels,
         sds=np.stack([fit.own_sd(component.name, label) for label in labels]),
         correlation=correlation,
-        per_level=bool(component.facets & structure.controlled),
+        held=component.facets & structure.controlled,
     )
 
 

@@ -33,15 +33,15 @@ class Own:
         Scale of the linear predictor.
     correlation : array (n_labels, n_labels, chain, draw), or None
         Between the effects of two levels of the object; None where each effect belongs to one.
-    per_level : bool
-        Whether the effects at different controlled levels are different ones.
+    held : frozenset of str
+        Controlled facets in its set: effects at levels that differ in one of them are different.
     """
 
     index_set: IndexSet
     labels: tuple[str, ...]
     sds: Array
     correlation: Array | None = None
-    per_level: bool = False
+    held: IndexSet = frozenset()
 
     def variance(self, label: str) -> Array:
         """The variance of one level of the object, (chain, draw)."""
@@ -61,16 +61,16 @@ class Latent:
         Scale of the linear predictor, as all that follows.
     sets : tuple of frozenset of str
         Index set of each component, without controlled facets; two components may have equal
-        sets, one of them per level.
+        sets and hold other controlled facets.
     variances : array (n_components, chain, draw)
     object_effects : mapping of str to array (chain, draw)
         Label of each fitted level of the object to its effect.
     family : {"binary", "gaussian"}
     noise : array (chain, draw), or None
         Of graded scores the variance of one trial given everything else.
-    per_level : tuple of bool
-        Of each component whether its effects at different controlled levels are different ones;
-        by default none is.
+    held : tuple of frozenset of str
+        Of each component the controlled facets in its set: its effects at two combinations of
+        controlled levels are the same where these agree on them. By default none.
     controlled : Controlled or None
         Levels of controlled facets with their fixed effects b_l; None with one level.
     level_effects : mapping of str to array (n_levels, chain, draw)
@@ -86,14 +86,14 @@ class Latent:
     object_effects: Mapping[str, Array] = field(default_factory=dict)
     family: str = BINARY
     noise: Array | None = None
-    per_level: tuple[bool, ...] = ()
+    held: tuple[IndexSet, ...] = ()
     controlled: Controlled | None = None
     level_effects: Mapping[str, Array] = field(default_factory=dict)
     own: tuple[Own, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.per_level:
-            object.__setattr__(self, "per_level", (False,) * len(self.sets))
+        if not self.held:
+            object.__setattr__(self, "held", (frozenset(),) * len(self.sets))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,19 +125,19 @@ class Latent:
         """Sum of all variances, S; (chain, draw)."""
         return np.asarray(self.variances.sum(axis=0))
 
-    def inside(self, index_set: IndexSet, *, across: bool = False) -> Array:
+    def inside(self, index_set: IndexSet, agreeing: IndexSet | None = None) -> Array:
         """Sum of the variances of the components inside a set, S_A; (chain, draw).
 
         Parameters
         ----------
         index_set : frozenset of str
-        across : bool
-            Whether it is what two trials at different controlled levels share: components with
-            effects per level are left out.
+        agreeing : frozenset of str, optional
+            Controlled facets on which the combinations of two trials agree: components that hold
+            another one are not shared. By default they agree on all.
         """
         shared = [
-            component <= index_set and not (across and own)
-            for component, own in zip(self.sets, self.per_level, strict=True)
+            component <= index_set and (agreeing is None or held <= agreeing)
+            for component, held in zip(self.sets, self.held, strict=True)
         ]
         return np.asarray(np.tensordot(np.array(shared, dtype=float), self.variances, axes=1))
 
@@ -166,27 +166,25 @@ class Latent:
             sets=tuple(index_set for index_set, _ in summed),
             variances=np.stack(list(summed.values())) if summed else self.variances[:0],
             object_effects={},
-            per_level=tuple(own for _, own in summed),
+            held=tuple(held for _, held in summed),
             controlled=controlled,
             level_effects={},
             own=(),
         )
 
-    def _given_variances(self, label: str) -> dict[tuple[IndexSet, bool], Array]:
-        """Variances of one level of the object, by set and by whether they are per level."""
+    def _given_variances(self, label: str) -> dict[tuple[IndexSet, IndexSet], Array]:
+        """Variances of one level of the object, by set and the controlled facets held."""
         gone = self.structure.object_set
         parts = [
             # The object's own component is its known effect: no variance is left of it.
-            (index_set - gone, own, variance)
-            for index_set, own, variance in zip(
-                self.sets, self.per_level, self.variances, strict=True
-            )
+            (index_set - gone, held, variance)
+            for index_set, held, variance in zip(self.sets, self.held, self.variances, strict=True)
             if index_set != gone
         ]
-        parts += [(own.index_set, own.per_level, own.variance(label)) for own in self.own]
-        summed: dict[tuple[IndexSet, bool], Array] = {}
-        for index_set, per_level, variance in parts:
-            key = (index_set, per_level)
+        parts += [(own.index_set, own.held, own.variance(label)) for own in self.own]
+        summed: dict[tuple[IndexSet, IndexSet], Array] = {}
+        for index_set, held, variance in parts:
+            key = (index_set, held)
             summed[key] = summed[key] + variance if key in summed else variance
         return summed
 

@@ -2,7 +2,8 @@
 
 With fixed effects b_l a trial at level l has mean logit mu + b_l. Two trials at levels l and l'
 that share A and nothing else share the variance s_A(l, l') of the components inside A: all of
-them when l = l', else those whose effects are the same at both levels. Then
+them when l = l', else those whose effects are the same at both levels, which are combinations of
+several controlled facets' levels: the components whose own controlled facets agree. Then
 
     V_ll'(A) = Cov(expit eta_l, expit eta_l') of logits that share s_A(l, l'),
 
@@ -64,8 +65,8 @@ def score_levels(latent: Latent, controlled: Controlled, sets: Sequence[IndexSet
     """
     n_levels, shape = len(controlled.levels), latent.mu.shape
     total = latent.total.ravel()
-    same = _shared(latent, sets, across=False)
-    other = _shared(latent, sets, across=True)
+    same = _shared(latent, sets, None)
+    known: dict[IndexSet, Array] = {}
     means = np.stack([(latent.mu + b).ravel() for b in controlled.offsets])
     unique = np.empty((len(sets), n_levels, n_levels, latent.mu.size))
     noise, expected = np.empty(means.shape), np.empty(means.shape)
@@ -74,7 +75,10 @@ def score_levels(latent: Latent, controlled: Controlled, sets: Sequence[IndexSet
         noise[one], expected[one] = moments.noise, moments.mean
         unique[:, one, one] = not_negative(differences(moments.shared, sets))
         for two in range(one + 1, n_levels):
-            shared = logistic_covariance(means[one], means[two], total, total, other)
+            agreeing = controlled.common(one, two)
+            if agreeing not in known:
+                known[agreeing] = _shared(latent, sets, agreeing)
+            shared = logistic_covariance(means[one], means[two], total, total, known[agreeing])
             unique[:, one, two] = unique[:, two, one] = differences(shared, sets)
     return LevelParts(
         unique.reshape(*unique.shape[:3], *shape),
@@ -101,10 +105,8 @@ def linear_levels(
     """
     n_levels = len(controlled.levels)
     unique = np.zeros((len(sets), n_levels, n_levels, *latent.mu.shape))
-    parts = zip(latent.sets, latent.per_level, latent.variances, strict=True)
-    for index_set, per_level, variance in parts:
-        pairs = np.eye(n_levels) if per_level else np.ones((n_levels, n_levels))
-        unique[sets.index(index_set)] += pairs[..., None, None] * variance
+    for index_set, held, variance in zip(latent.sets, latent.held, latent.variances, strict=True):
+        unique[sets.index(index_set)] += controlled.agree(held)[..., None, None] * variance
     return LevelParts(
         unique, latent.mu + controlled.offsets, np.broadcast_to(noise, controlled.offsets.shape)
     )
@@ -152,9 +154,9 @@ def not_negative(variances: Array) -> Array:
     return np.asarray(np.maximum(variances, 0.0))
 
 
-def _shared(latent: Latent, sets: Sequence[IndexSet], *, across: bool) -> Array:
-    """s_A of each set, (n_sets, n)."""
+def _shared(latent: Latent, sets: Sequence[IndexSet], agreeing: IndexSet | None) -> Array:
+    """s_A of each set at levels that agree on these controlled facets, (n_sets, n)."""
     shared = np.empty((len(sets), latent.mu.size))
     for row, index_set in zip(shared, sets, strict=True):
-        row[:] = latent.inside(index_set, across=across).ravel()
+        row[:] = latent.inside(index_set, agreeing).ravel()
     return shared

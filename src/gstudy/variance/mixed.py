@@ -151,9 +151,9 @@ def _join(structure: Structure, own: IndexSet, whole: IndexSet, *, known: bool) 
 def _with_variance(latent: Latent, whole: IndexSet, value: float) -> Latent:
     """The latent draws with the variance of one component set to a value."""
     structure = latent.structure
-    own, per_level = _own_set(structure, whole), bool(whole & structure.controlled)
+    own, held = _own_set(structure, whole), whole & structure.controlled
     for varying in latent.own:
-        if varying.index_set == own - structure.object_set and varying.per_level == per_level:
+        if varying.index_set == own - structure.object_set and varying.held == held:
             raise QuantityError(
                 explain(
                     f"{structure.name(own)!r} has an sd of its own for each "
@@ -162,12 +162,12 @@ def _with_variance(latent: Latent, whole: IndexSet, value: float) -> Latent:
                     do="Take a base with shared sds.",
                 )
             )
-    keys = list(zip(latent.sets, latent.per_level, strict=True))
-    known = (own, per_level) in keys
+    keys = list(zip(latent.sets, latent.held, strict=True))
+    known = (own, held) in keys
     structure = _join(structure, own, whole, known=known)
     variance = np.full((1, *latent.mu.shape), float(value))
     if known:
-        place = keys.index((own, per_level))
+        place = keys.index((own, held))
         variances = latent.variances.copy()
         variances[place] = variance[0]
         return replace(latent, structure=structure, variances=variances)
@@ -176,7 +176,7 @@ def _with_variance(latent: Latent, whole: IndexSet, value: float) -> Latent:
         structure=structure,
         sets=(*latent.sets, own),
         variances=np.concatenate([latent.variances, variance]),
-        per_level=(*latent.per_level, per_level),
+        held=(*latent.held, held),
     )
 
 

@@ -32,7 +32,7 @@ from gstudy.variance.kernel import logistic_covariance
 from gstudy.variance.latent import GAUSSIAN
 from gstudy.variance.levels import differences
 from gstudy.variance.trial_weights import averaged_set, cell_weights, object_rows
-from gstudy.variance.weights import Weights, weights_within
+from gstudy.variance.weights import Weights, bank_parts, weights_within
 
 if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
@@ -184,16 +184,19 @@ def pair_of(
     weights = _weights_of(basis, parts[0], labels, design)
     sets, crossed = cross_components(latent, baseline, other)
     if design is None:
-        factors = shared_weights(basis, labels, sets)
+        factors = _shared_errors(basis, latent, labels, sets)
     else:
-        factors = [np.atleast_2d(weights[0].q[index_set]) for index_set in sets]
+        # One design for both: each has the other's weights.
+        factors = [
+            np.atleast_2d(weights[0].q[index_set] - weights[0].claimed(index_set, None))
+            for index_set in sets
+        ]
     order = parts[0].sets
     joint = np.zeros((len(order), *latent.mu.shape))
     for index_set, factor, values in zip(sets, factors, crossed, strict=True):
         # Of graded scores only components have a line: other sets share exactly nothing.
         if index_set in order:
-            error = factor - weights[0].claimed(index_set, None)
-            joint[order.index(index_set)] = np.tensordot(error, values, axes=2)
+            joint[order.index(index_set)] = np.tensordot(factor, values, axes=2)
     own = [_contributed(part, each) for part, each in zip(parts, weights, strict=True)]
     return Pair(
         labels=labels,
@@ -234,14 +237,29 @@ def cross_components(
     n_levels = len(means[0])
     values = np.zeros((len(sets), n_levels, n_levels, *latent.mu.shape))
     for i, j in np.ndindex(n_levels, n_levels):
+        agreeing = frozenset() if one.controlled is None else one.controlled.common(i, j)
         shared = np.zeros((len(sets), *latent.mu.shape))
         for place, index_set in enumerate(sets):
-            for part, per_level, variance in parts:
-                if part <= index_set and (i == j or not per_level):
+            for part, held, variance in parts:
+                if part <= index_set and held <= agreeing:
                     shared[place] += variance
         found = _covariances(one, two, means[0][i], means[1][j], shared)
         values[:, i, j] = differences(found, sets)
     return sets, values
+
+
+def _shared_errors(
+    basis: Basis, latent: Latent, labels: tuple[str, str], sets: Sequence[IndexSet]
+) -> list[Array]:
+    """q12_A less what the claim takes out of it, of the trials as collected."""
+    structure = latent.structure.without_object()
+
+    def share(index_set: IndexSet) -> Array:
+        return shared_weights(basis, labels, [index_set])[0]
+
+    claim = claim_of(basis.study, basis.structure)
+    banks = bank_parts(structure, sets, claim, share, latent.controlled)
+    return [share(index_set) - banks.get(index_set, 0.0) for index_set in sets]
 
 
 def shared_weights(basis: Basis, labels: tuple[str, str], sets: Sequence[IndexSet]) -> list[Array]:
@@ -294,14 +312,14 @@ def shared_weights(basis: Basis, labels: tuple[str, str], sets: Sequence[IndexSe
 
 def _shared_variances(
     latent: Latent, baseline: str, other: str
-) -> list[tuple[IndexSet, bool, Array]]:
-    """Of each component that both share its set, whether it is per controlled level, and the
+) -> list[tuple[IndexSet, IndexSet, Array]]:
+    """Of each component that both share its set, the controlled facets that it holds, and the
     covariance of the two systems' effects."""
     gone = latent.structure.object_set
     shared = [
-        (index_set, per_level, variance)
-        for index_set, per_level, variance in zip(
-            latent.sets, latent.per_level, latent.variances, strict=True
+        (index_set, held, variance)
+        for index_set, held, variance in zip(
+            latent.sets, latent.held, latent.variances, strict=True
         )
         if not index_set & gone
     ]
@@ -309,7 +327,7 @@ def _shared_variances(
         if own.correlation is not None:
             i, j = own.labels.index(baseline), own.labels.index(other)
             covariance = own.correlation[i, j] * own.sds[i] * own.sds[j]
-            shared.append((own.index_set, own.per_level, covariance))
+            shared.append((own.index_set, own.held, covariance))
     return shared
 
 
@@ -345,9 +363,9 @@ def _weights_of(
 
 def _contributed(part: Decomposition, weights: Weights) -> Array:
     """What each set contributes to the variance of one score, then the trial noise."""
-    noise = part.noise * weights.noise
-    values = part.unique[:, None, None]
-    if part.levels is not None:
+    if part.levels is None:
+        values, noise = part.unique[:, None, None], part.noise * weights.noise
+    else:
         values, noise = part.levels.unique, np.tensordot(weights.noise, part.levels.noise, axes=1)
     errors = [weights.of(s, None) - weights.claimed(s, None) for s in part.sets]
     rows = [

@@ -45,7 +45,15 @@ if TYPE_CHECKING:
     from gstudy.variance.controlled import Controlled
     from gstudy.variance.structure import Structure
 
-__all__ = ["Factor", "Weights", "balanced", "collected", "mean_weights", "weights_within"]
+__all__ = [
+    "Factor",
+    "Weights",
+    "balanced",
+    "bank_parts",
+    "collected",
+    "mean_weights",
+    "weights_within",
+]
 
 Factor = float | Array
 """q_A: a number, or (n_levels, n_levels) with several controlled levels."""
@@ -123,7 +131,7 @@ def balanced(
     return Weights(
         {index_set: share(index_set) for index_set in reduced},
         each / (n_trials * counts.get(TRIALS, 1)),
-        _banks(structure, reduced, claim or Claim(), share, controlled),
+        bank_parts(structure, reduced, claim or Claim(), share, controlled),
     )
 
 
@@ -170,7 +178,7 @@ def collected(
         found[label] = Weights(
             {index_set: share(index_set) for index_set in reduced},
             _noise(cells, rows, weights, own, squares),
-            {} if structure is None else _banks(structure, reduced, claim, share, controlled),
+            {} if structure is None else bank_parts(structure, reduced, claim, share, controlled),
         )
     return found
 
@@ -293,7 +301,7 @@ def _noise(
     return np.bincount(levels.rows, weights=each, minlength=levels.n)
 
 
-def _banks(
+def bank_parts(
     structure: Structure,
     reduced: Iterable[IndexSet],
     claim: Claim,
@@ -302,6 +310,7 @@ def _banks(
 ) -> dict[IndexSet, Factor]:
     """Of each set whose facets are all finite or pinned the sum of W_g^2.
 
+    `share` gives q_A of a set, or of two systems the sum of w1_g w2_g: then W1_g W2_g is summed.
     Pinned facets have the levels and weights of the data, each of the other facets' N levels below
     them the same weight: the sum over the pinned levels of (sum of w_i)^2, over N.
     """
