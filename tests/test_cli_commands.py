@@ -358,6 +358,7 @@ def test_budget_as_json_is_json_alone(command, folder: Path) -> None:
         "rerun_noise",
         "components",
         "not_covered",
+        "universe",
         "gates",
     ]
     budget = found["tables"]["budget"]

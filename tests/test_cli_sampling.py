@@ -194,3 +194,33 @@ def test_lost_rows_and_findings_are_told(command, folder: Path) -> None:
     assert "Look at\n  - " in out
     assert "share no task" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_one_system_of_several_is_fitted_alone(command, folder: Path) -> None:
+    code, out, err = command("budget", folder / "study.toml", "--system", "A", *FEW)
+    assert code == 0, err
+    assert "small.csv: 24 trials, 1 system x 8 tasks x 3 rollouts" in out
+    assert "Score of A: " in out
+    assert "share one set of sds" not in out
+
+
+def test_over_one_percent_failed_runs_are_shown_under_both_policies(
+    command, folder: Path, tmp_path: Path
+) -> None:
+    rows = [line.split(",") for line in (folder / "small.csv").read_text().splitlines()]
+    header = [*rows[0], "outcome", "reason"]
+    place = rows[0].index("passed")
+    lines = []
+    for number, row in enumerate(rows[1:]):
+        failed = number in (3, 40)
+        cells = ["" if failed and i == place else cell for i, cell in enumerate(row)]
+        lines.append([*cells, "failed" if failed else "scored", "timeout" if failed else ""])
+    (tmp_path / "small.csv").write_text("\n".join(",".join(line) for line in [header, *lines]))
+    text = (folder / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text(f'{text}\n[model]\non_failed_run = "drop"\n')
+    code, out, err = command("budget", tmp_path / "study.toml", *FEW)
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert "Failed runs: 2, 2.8% of the trials (on_failed_run: drop)." in said
+    assert "With failed runs as score 0: " in said
+    assert "With failed runs left out: " in said

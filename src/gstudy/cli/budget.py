@@ -26,6 +26,7 @@ from gstudy.cli.options import (
 if TYPE_CHECKING:
     from gstudy.cli.first_screen import FirstScreen
     from gstudy.fits.fitted import Fit
+    from gstudy.fits.many import Fits
     from gstudy.study.assessment import Assessment
     from gstudy.study.declaration import Study
     from gstudy.study.trials import Trials
@@ -90,6 +91,7 @@ def budget_command(
         "sampler": chosen,
         "progress": not quiet and not as_json,
     }
+    policies = None
     if source.suffix.lower() == RUN_SUFFIX:
         fit = _loaded(source)
     else:
@@ -99,9 +101,12 @@ def budget_command(
         assessment = _of_one_system(assessment, trials, system)
         warn_if_left_out(assessment)
         fit = _sampled(assessment.study, assessment, sampling)
+        policies = _both_policies(assessment, trials, system, sampling)
     if directory is not None and source.suffix.lower() != RUN_SUFFIX:
         fit.save(directory / "run.nc")
-    screen = screen_or_exit(fit, system=system, design=counts, allow=allow_unconverged)
+    screen = screen_or_exit(
+        fit, system=system, design=counts, allow=allow_unconverged, policies=policies
+    )
     if as_json:
         print_json(screen.tables())
     else:
@@ -113,12 +118,17 @@ def budget_command(
 
 
 def screen_or_exit(
-    fit: Fit, *, system: str | None, design: dict[str, int] | None, allow: bool
+    fit: Fit,
+    *,
+    system: str | None,
+    design: dict[str, int] | None,
+    allow: bool,
+    policies: Fits | None = None,
 ) -> FirstScreen:
     """The first screen, or exit code 3 when a printed number fails a gate."""
     from gstudy.cli.first_screen import first_screen
 
-    screen = first_screen(fit, system=system, design=design)
+    screen = first_screen(fit, system=system, design=design, policies=policies)
     if screen.failure and not allow:
         raise unconverged(screen.failure)
     return screen
@@ -186,6 +196,21 @@ def _sampled(study: Study, assessment: Assessment, sampling: dict[str, Any]) -> 
     from gstudy.model.sampling import fit
 
     return fit(study, assessment, **sampling)
+
+
+def _both_policies(
+    assessment: Assessment, trials: Trials, system: str | None, sampling: dict[str, Any]
+) -> Fits | None:
+    """The fits under both policies where over 1% of the runs failed, by the direct path."""
+    from gstudy.questions.claims import FAILED_SHARE
+
+    share = assessment.failed_runs.get("share") or 0.0
+    if share <= FAILED_SHARE or system is not None or assessment.study.varying:
+        return None
+
+    from gstudy.model.policies import fit_policies
+
+    return fit_policies(assessment.study, trials, **{**sampling, "sampler": "direct"})
 
 
 def _declared_trials(source: Path, study: Path | None) -> tuple[Study, Trials]:

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from gstudy.cli.units import Units, units_of
 from gstudy.display import Table, bar, percent, shorten, wrapped
 from gstudy.fits.gates import STAMP, stamp
+from gstudy.questions.claims import universe_table
 from gstudy.questions.scores import SHARED_SDS, UNNAMED, listed, plural, score
 from gstudy.questions.sensitivity import weak_components_note
 from gstudy.variance.basis import PRIOR_ONLY
@@ -65,6 +66,8 @@ class FirstScreen:
         Why the numbers must not be published; every table carries it.
     weak : str
         How far the prior is felt in components under 5 levels; "" without such.
+    universe : Table or None
+        What the claim covers; its notes say what failed runs do to it.
     """
 
     fit: Fit
@@ -74,6 +77,7 @@ class FirstScreen:
     components: VarianceComponents
     failure: str | None
     weak: str = ""
+    universe: Table | None = None
 
     def text(self) -> str:
         """The screen, at most 80 columns wide."""
@@ -85,6 +89,7 @@ class FirstScreen:
             _budget_lines(self.budget),
             _rerun_lines(self.rerun),
             _coverage_lines(self.fit),
+            _policy_lines(self.universe),
             _notes(self.fit),
             wrapped(self.weak, WIDTH, indent="  ") if self.weak else [],
             _gate_lines(self.fit),
@@ -108,6 +113,7 @@ class FirstScreen:
             "rerun_noise": _full_table(self.rerun.summary(LEVEL), self.rerun.table(LEVEL)),
             "components": _full_table(self.components.summary(LEVEL), self.components.table(LEVEL)),
             "not_covered": _coverage_table(self.fit),
+            **({} if self.universe is None else {"universe": self.universe}),
             "gates": self.fit.diagnostics.table(),
         }
 
@@ -124,7 +130,11 @@ class FirstScreen:
 
 
 def first_screen(
-    fit: Fit, *, system: str | None = None, design: Mapping[str, int] | None = None
+    fit: Fit,
+    *,
+    system: str | None = None,
+    design: Mapping[str, int] | None = None,
+    policies: Mapping[str, Fit] | None = None,
 ) -> FirstScreen:
     """Measure everything that the screen tells.
 
@@ -135,6 +145,8 @@ def first_screen(
         One system; "new" for one that is not among them; the mean over systems by default.
     design : mapping of str to int, optional
         A balanced design for budget and re-run noise; as collected by default.
+    policies : mapping of str to Fit, optional
+        The fits under both policies on failed runs.
 
     Raises
     ------
@@ -157,6 +169,7 @@ def first_screen(
         components=_stamped(components, failure),
         failure=failure,
         weak=weak_components_note(fit),
+        universe=universe_table(fit, policies),
     )
 
 
@@ -355,6 +368,16 @@ def _coverage_lines(fit: Fit) -> list[str]:
     for name, level, why in rows:
         lines += [f"  {line}" for line in wrapped(f"{name}: {level} ({why})", WIDTH - 2)]
     return lines
+
+
+def _policy_lines(universe: Table | None) -> list[str]:
+    """What failed runs do to score and components, where some failed."""
+    notes = [] if universe is None else [note for note in universe.notes if _is_told(note)]
+    return [line for note in notes for line in wrapped(note, WIDTH, indent="  ")]
+
+
+def _is_told(note: str) -> bool:
+    return note.startswith(("Failed runs:", "With failed", "Over ")) and "none (" not in note
 
 
 def _coverage_table(fit: Fit) -> Table:

@@ -41,7 +41,8 @@ SHARED = (
 )
 SEPARATE = (
     "Separate fits: over new tasks the covariance on tasks that both ran is not counted, so that "
-    "its interval is too wide where the same tasks are hard for both. A joint fit of the two, "
+    "its interval is too wide, and P(better) too near to one half, where the same tasks are hard "
+    "for both. A joint fit of the two, "
     "with own sds by varies, counts it and adds the row 'a design' and the split of the noise."
 )
 
