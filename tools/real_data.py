@@ -106,9 +106,10 @@ SETS = {
     ),
     "llmbar_judges": RealData(
         "LLMBar: 6 LLM judges x up to 15 prompts x 2 orders x 734 instances (MIT)",
-        (TASK, facet("prompt", column="environment"), facet("order", "controlled")),
-        {**SYSTEM, "interactions": ["system:task", "system:prompt", "system:order"]},
-        remark="the systems are judges; the order of presentation as fixed effects",
+        (TASK, facet("order", "controlled")),
+        SYSTEM,
+        rows={"environment": "Vanilla"},
+        remark="the systems are judges; one prompt (Vanilla), orders as fixed effects",
     ),
     "classic_brennan_3_2": RealData(
         "Brennan (2001), table 3.2, synthetic data set 4",
