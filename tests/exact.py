@@ -15,7 +15,7 @@ from gstudy.variance.components import components_of
 from gstudy.variance.controlled import Controlled, combinations
 from gstudy.variance.kernel import logistic_covariance, logistic_mean
 from gstudy.variance.latent import Latent
-from gstudy.variance.trial_weights import level_shares
+from gstudy.variance.trial_weights import level_shares, mean_shares
 
 if TYPE_CHECKING:
     import gstudy as gs
@@ -45,7 +45,7 @@ def exact_source(
     if held:
         facets = tuple(f for f in study.facet_names if f in held)
         levels = combinations(design.cells, facets)
-        shares = level_shares(study, design.cells, held)
+        shares = mean_shares(level_shares(study, design.cells, held))
         controlled = Controlled(
             facets,
             levels,

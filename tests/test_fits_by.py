@@ -166,4 +166,4 @@ def test_a_level_without_the_component_has_no_icc(fits: gs.Fits) -> None:
     with pytest.raises(gs.QuantityError, match="no level has a legitimate facet"):
         gs.level_summary(only)
     with pytest.raises(gs.QuantityError, match="fits by level are needed"):
-        gs.level_summary(bare)  # type: ignore[arg-type]
+        gs.level_summary(bare)

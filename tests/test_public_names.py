@@ -41,7 +41,7 @@ def test_dir_lists_the_public_names() -> None:
 
 def test_a_misspelt_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'gstudy' has no attribute 'chek'"):
-        gstudy.chek  # noqa: B018
+        _ = gstudy.chek
 
 
 def test_the_version_is_the_installed_one() -> None:

@@ -99,6 +99,6 @@ def test_no_failed_run_no_second_fit(failing: pd.DataFrame) -> None:
 
 def test_what_is_refused(fit: Fit) -> None:
     with pytest.raises(gs.QuantityError, match="read from a fit"):
-        gs.universe_table("run.nc")  # type: ignore[arg-type]
+        gs.universe_table("run.nc")
     with pytest.raises(gs.QuantityError, match="not the fits under both policies"):
         gs.universe_table(fit, {"drop": fit})

@@ -303,7 +303,7 @@ def test_what_is_not_usable_is_refused(fit: Fit) -> None:
     with pytest.raises(QuantityError, match=r"levels of 'rollout' cannot be compared.*task"):
         compare_systems(fit, "A", "B", tasks="rollout")
     with pytest.raises(QuantityError, match=r"two systems are compared by a fit\. Given: 'str'"):
-        compare_systems("run.nc", "A", "B")  # type: ignore[arg-type]
+        compare_systems("run.nc", "A", "B")
     with pytest.raises(QuantityError, match="level is not a proportion"):
         compare_systems(fit, "A", "B").summary(95)
 

@@ -234,7 +234,7 @@ def test_a_fit_without_anything_to_compare_is_refused() -> None:
 )
 def test_bad_arguments_are_named(source: object, draws: object, message: str) -> None:
     with pytest.raises(QuantityError, match=message):
-        posterior_check(small_fit() if source is None else source, draws=draws)  # type: ignore[arg-type]
+        posterior_check(small_fit() if source is None else source, draws=draws)
 
 
 @pytest.mark.slow

@@ -145,7 +145,7 @@ def test_controlled_levels_add_their_effect_to_the_mean() -> None:
 @pytest.mark.parametrize("draws", [10, 99.5, True])
 def test_a_bad_number_of_draws_is_named(tasks: Assessment, draws: object) -> None:
     with pytest.raises(QuantityError, match="draws is no number of prior draws"):
-        prior_predictive(tasks.study, tasks, draws=draws)  # type: ignore[arg-type]
+        prior_predictive(tasks.study, tasks, draws=draws)
 
 
 def test_the_table_is_a_table(found: PriorPredictive) -> None:

@@ -266,7 +266,7 @@ def test_labels_are_data() -> None:
 
 def test_what_is_no_leaderboard_is_refused(fits: Fits, joint: Fit, table: pd.DataFrame) -> None:
     with pytest.raises(QuantityError, match=r"a leaderboard is of fits.*Given: 'str'"):
-        scores("run.nc")  # type: ignore[arg-type]
+        scores("run.nc")
     by_task = Fits(fits.fits, fits.study, "task")
     with pytest.raises(QuantityError, match=r"needs one fit per system.*by=.system"):
         scores(by_task)

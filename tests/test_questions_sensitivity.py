@@ -157,4 +157,4 @@ def test_a_prior_against_the_data_is_felt_more(result: PriorSensitivity) -> None
 @pytest.mark.parametrize("ask", [prior_sensitivity, weak_components_note])
 def test_what_is_no_fit_is_named(ask: object) -> None:
     with pytest.raises(QuantityError, match="the sensitivity to the prior is of a fit"):
-        ask("run.nc")  # type: ignore[operator]
+        ask("run.nc")

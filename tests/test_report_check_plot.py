@@ -82,4 +82,4 @@ def test_it_draws_where_it_is_told(check: PosteriorCheck) -> None:
 
 def test_what_is_no_check_is_named() -> None:
     with pytest.raises(QuantityError, match="this plot is of a posterior check"):
-        plot_posterior_check("check")  # type: ignore[arg-type]
+        plot_posterior_check("check")

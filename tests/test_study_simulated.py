@@ -156,7 +156,7 @@ def test_what_is_new_changes_no_table_of_before() -> None:
         sd={"task": 1.0, "system": 2.0},
         mu=0.2,
         fixed={},
-        correlation=0.5,
+        correlation=0.0,
         seed=7,
     )
     assert same.equals(table)
@@ -263,3 +263,9 @@ def test_settings_of_kinds_that_make_no_table(
     sizes = {name: SIZES[name] for name in declared.facet_names}
     with pytest.raises(QuantityError, match=message):
         gs.simulate(declared, sizes, **{"sd": {}, **wrong})
+
+
+def test_a_correlation_without_own_sds_is_refused() -> None:
+    study = gs.Study(score="passed", object="system", facets=[gs.Facet("task", role="legitimate")])
+    with pytest.raises(gs.QuantityError, match="no component has own sds"):
+        gs.simulate(study, {"system": 2, "task": 5}, sd={"task": 2.0}, correlation=0.9, seed=1)

@@ -96,7 +96,7 @@ def test_one_icc_per_system() -> None:
     assert found.frame.loc["A", "icc"] == pytest.approx(1.0)
     assert found.frame.loc["B", "icc"] < 0
     with pytest.raises(QuantityError, match=r"one ICC per group.*Use .frame\['icc'\]"):
-        found.value  # noqa: B018
+        _ = found.value
     assert found.summary().attrs == {
         "scale": "score",
         "estimand": "ICC(1,1) of task",
@@ -112,9 +112,9 @@ def test_failed_trials_count_as_the_study_says() -> None:
     table.loc[0, ["outcome", "score"]] = ["failed", np.nan]
     trials = gs.read_trials(table, study)
     with pytest.raises(QuantityError, match=r"1 trials failed or were never scored.*Pass study="):
-        gs.anova_icc(trials)
-    found = gs.anova_icc(trials, study=study)
-    assert found.value == pytest.approx(gs.anova_icc(rows_of([3, 4, 1], 4)).value)
+        gs.anova_icc(trials.table)
+    for found in (gs.anova_icc(trials), gs.anova_icc(trials, study=study)):
+        assert found.value == pytest.approx(gs.anova_icc(rows_of([3, 4, 1], 4)).value)
 
 
 def test_levels_of_a_nested_facet_are_tuples_where_the_study_is_known() -> None:
@@ -124,7 +124,9 @@ def test_levels_of_a_nested_facet_are_tuples_where_the_study_is_known() -> None:
     )
     trials = gs.read_trials(table, study)
     assert gs.anova_icc(trials, study=study).frame.loc["all", "n_levels"] == 4
-    assert gs.anova_icc(trials).frame.loc["all", "n_levels"] == 2
+    # Trials know what they were read with; a plain table does not.
+    assert gs.anova_icc(trials).frame.loc["all", "n_levels"] == 4
+    assert gs.anova_icc(table).frame.loc["all", "n_levels"] == 2
 
 
 def test_what_cannot_be_analysed_is_refused() -> None:
@@ -140,7 +142,7 @@ def test_what_cannot_be_analysed_is_refused() -> None:
     with pytest.raises(QuantityError, match="the scores are not found"):
         gs.anova_icc(table.drop(columns="score"))
     with pytest.raises(QuantityError, match=r"the scores are not found. Given: 'list'"):
-        gs.anova_icc([1, 0])  # type: ignore[arg-type]
+        gs.anova_icc([1, 0])
     with pytest.raises(QuantityError, match=r"neither 0 nor 1, in row 3. Given: 0.5.*gaussian"):
         gs.anova_icc(table.assign(score=table["score"].astype(float).mask(table.index == 3, 0.5)))
     counts = pd.DataFrame({"task": ["a", "b"], "successes": [1, 5], "trials": [4, 4]})
@@ -432,3 +434,34 @@ def test_a_table_is_read_by_the_study_where_there_is_one() -> None:
     )
     table = rows_of([1, 3, 4], 4).rename(columns={"task": "item id", "score": "passed"})
     assert gs.anova_icc(table, study=study).value == gs.anova_icc(rows_of([1, 3, 4], 4)).value
+
+
+def test_task_labels_that_are_used_again_in_each_domain_are_tasks_of_their_own() -> None:
+    """Trials know the nesting that they were read with, also without study=."""
+    rng = np.random.default_rng(2)
+    rows = [
+        (s, d, t, r, int(rng.random() < p))
+        for s in ("X", "Y")
+        for d in "abc"
+        for t, p in enumerate(rng.beta(0.4, 0.4, 8))
+        for r in range(4)
+    ]
+    table = pd.DataFrame(rows, columns=["system", "domain", "task", "rollout", "passed"])
+    study = gs.Study(
+        score="passed",
+        object="system",
+        facets=[
+            gs.Facet("domain", role="controlled"),
+            gs.Facet("task", role="legitimate", nested_in=["domain"]),
+            gs.Facet("rollout", role="legitimate", nested_in=["system", "task"]),
+        ],
+    )
+    read = gs.read_trials(table, study)
+    unique = gs.read_trials(table.assign(task=table["domain"] + table["task"].astype(str)), study)
+    for ask in (
+        lambda t: gs.anova_icc(t, "task", by="system").frame[["icc", "n_levels"]],
+        lambda t: gs.clustered_se(t).summary()[["mean", "naive", "cr0", "cr1"]],
+        lambda t: pd.Series([gs.paired_noise(t, "X", "Y").difference.total]),
+    ):
+        np.testing.assert_array_equal(ask(read), ask(unique))
+    assert (gs.anova_icc(read, "task", by="system").frame["n_levels"] == 24).all()

@@ -411,7 +411,7 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     table = pd.DataFrame(itertools.product("abc", "xy"), columns=["task", "judge"])
     table["score"] = [1, 0, 1, 1, 0, 0]
     with pytest.raises(DeclarationError, match="a study is needed first"):
-        gs.anova_components(table, table)  # type: ignore[arg-type]
+        gs.anova_components(table, table)
     with pytest.raises(QuantityError, match=r"no facet is named 'jugde'"):
         gs.anova_components(table, study, interactions=["task:jugde"])
     with pytest.raises(QuantityError, match="interactions is neither a word nor a list"):
@@ -422,7 +422,7 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     with pytest.raises(QuantityError, match="every facet has one level"):
         gs.anova_components(table[:1], study)
     with pytest.raises(QuantityError, match="the scores are not found"):
-        gs.anova_components([1, 2], study)  # type: ignore[arg-type]
+        gs.anova_components([1, 2], study)
     with pytest.raises(DataError, match="row 2"):
         gs.anova_components(table.assign(task=["a", None, "b", "b", "c", "c"]), study)
     with pytest.raises(DataError, match=r"0\.5"):

@@ -124,7 +124,7 @@ def test_rollouts_may_be_asked_for() -> None:
     )
     for wrong in (0, True, math.nan, "many"):
         with pytest.raises(QuantityError, match="rollouts is no number of them"):
-            gs.paired_noise(example(), "old", "new", rollouts=wrong)  # type: ignore[arg-type]
+            gs.paired_noise(example(), "old", "new", rollouts=wrong)
 
 
 def test_counts_columns_and_studies_agree() -> None:
@@ -224,7 +224,7 @@ def test_what_cannot_be_paired_is_refused() -> None:
     with pytest.raises(QuantityError, match=r"no column 'scor'.*Did you mean 'score'"):
         gs.paired_noise(table, "old", "new", score="scor")
     with pytest.raises(QuantityError, match="the scores are not found"):
-        gs.paired_noise([1], "old", "new", system="system", score="x")  # type: ignore[arg-type]
+        gs.paired_noise([1], "old", "new", system="system", score="x")
     with pytest.raises(QuantityError, match="neither 0 nor 1"):
         gs.paired_noise(table.assign(score=0.5), "old", "new")
     study = study_of("task", within("rollout", "system", "task"), object="system")

@@ -71,11 +71,11 @@ def test_the_tables() -> None:
 def test_what_is_out_of_range_is_refused() -> None:
     for icc in (1.0, -0.5, math.nan, True, "high"):
         with pytest.raises(QuantityError, match="no intraclass correlation of so many raters"):
-            gs.icc_sample_size(icc, 3, 0.2)  # type: ignore[arg-type]
+            gs.icc_sample_size(icc, 3, 0.2)
     with pytest.raises(QuantityError, match=r"raters is not a number of them.*from 2"):
         gs.icc_sample_size(0.5, 1, 0.2)
     with pytest.raises(QuantityError, match="raters is not a number of them"):
-        gs.icc_sample_size(0.5, 2.5, 0.2)  # type: ignore[arg-type]
+        gs.icc_sample_size(0.5, 2.5, 0.2)
     with pytest.raises(QuantityError, match="n is not a number of them"):
         gs.icc_standard_error(0.5, 1, 3)
     with pytest.raises(QuantityError, match="width is not a proportion"):

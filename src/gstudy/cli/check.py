@@ -19,11 +19,14 @@ __all__ = ["check_command", "read_study", "trials_path"]
 def check_command(
     study: StudyFile,
     data: Data = None,
-    seed: UnusedSeed = None,  # noqa: ARG001
+    seed: UnusedSeed = None,
     as_json: Json = False,
-    quiet: Quiet = False,  # noqa: ARG001
+    quiet: Quiet = False,
 ) -> None:
     """Say what can be estimated from the trials, and what to collect."""
+    # Every command has them; a check samples nothing and prints no hints.
+    del seed, quiet
+
     from gstudy.cli.output import print_json, show
     from gstudy.study.estimable import check
 

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 import typer
 
@@ -22,11 +23,11 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 
-def guarded[Command: Callable[..., None]](command: Command) -> Command:
+def guarded[**Arguments](command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """The command, ending with an exit code and a message where it would raise."""
 
     @functools.wraps(command)
-    def inner(*args: object, **kwargs: object) -> None:
+    def inner(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         from gstudy.errors import GstudyError
 
         with ending_plainly():
@@ -37,7 +38,7 @@ def guarded[Command: Callable[..., None]](command: Command) -> Command:
                 _say(f"error: {error}")
                 raise typer.Exit(DATA_WRONG) from None
 
-    return inner  # type: ignore[return-value]
+    return inner
 
 
 @contextlib.contextmanager
@@ -82,15 +83,22 @@ def _plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         library = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
             if issubclass(category, ConvergenceWarning | EstimabilityWarning):
                 _say(f"warning: {message}")
             else:
-                library(message, category, *rest)  # type: ignore[arg-type]
+                library(message, category, filename, lineno, file, line)
 
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", EstimabilityWarning)
-        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.showwarning = show
         yield
 
 

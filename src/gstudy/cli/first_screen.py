@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
@@ -331,12 +331,12 @@ def _residual_lines(shown: pd.DataFrame, budget: VarianceBudget) -> list[str]:
     return ["  residual: the chance in a single trial, all levels of the facets held fixed."]
 
 
-def _source_line(row: object) -> str:
+def _source_line(row: Any) -> str:
     share, low, high = (getattr(row, name) for name in ("share", "share_lower", "share_upper"))
-    name = shorten(str(row.Index), _NAME_WIDTH)  # type: ignore[attr-defined]
+    name = shorten(str(row.Index), _NAME_WIDTH)
     drawn = f"{bar(share, _BAR_WIDTH)} {percent(share):>{_SHARE_WIDTH}}"
     interval = f"{100 * low:.1f} to {100 * high:.1f}%"
-    return _line(name, drawn, interval, row.role)  # type: ignore[attr-defined]
+    return _line(name, drawn, interval, row.role)
 
 
 def _line(name: str, share: str, interval: str = "", role: str = "") -> str:
@@ -423,7 +423,8 @@ def _full_table(summary: pd.DataFrame, printed: Table) -> Table:
 def _tails(values: object) -> tuple[float, float]:
     import numpy as np
 
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])  # type: ignore[call-overload]
+    found = np.asarray(values, dtype=float)
+    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 

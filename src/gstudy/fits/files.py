@@ -165,10 +165,10 @@ def writable_target(path: str | Path) -> Path:
     return target.resolve()
 
 
-def _path_of(path: object) -> Path:
+def _path_of(path: Any) -> Path:
     """The path, when it can be one at all: text that the system takes as a name."""
     try:
-        found = Path(path).expanduser()  # type: ignore[arg-type]
+        found = Path(path).expanduser()
         found.exists()
         named = bool(path) and "\x00" not in str(path)
     except (TypeError, ValueError, OSError, RuntimeError):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from gstudy.errors import DeclarationError, EstimabilityWarning, explain
+from gstudy.errors import DeclarationError, EstimabilityWarning, did_you_mean, explain
 from gstudy.fits.many import Fits
 from gstudy.model.sampling import fit
 from gstudy.study.declaration import Study, checked_study
@@ -70,7 +71,7 @@ def fit_policies(
                 do="Use gs.fit(study, trials).",
             )
         )
-    given = {"sampler": "direct", **settings}
+    given = {"sampler": "direct", **_known(settings)}
     with warnings.catch_warnings():
         # Both leave out what the study's own fit leaves out and says so.
         warnings.simplefilter("ignore", EstimabilityWarning)
@@ -79,6 +80,17 @@ def fit_policies(
             for policy, design in designs.items()
         }
     return Fits(fits, study, "on_failed_run", {}, seed)
+
+
+def _known(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, when `gstudy.fit` has them all."""
+    names = [name for name in inspect.signature(fit).parameters if name not in ("study", "trials")]
+    for name in settings:
+        if name not in names:
+            raise DeclarationError(
+                explain(f"fit has no setting {name!r}", allowed=names, do=did_you_mean(name, names))
+            )
+    return settings
 
 
 def _under(study: Study, policy: str) -> Study:

@@ -196,7 +196,9 @@ def bank_levels(fit: Fit, latent: Latent, label: str | None) -> Levels | None:
         return None
     facets: list[str] = list(held)
     rows: list[tuple[Hashable, ...]] = list(controlled.levels) if controlled is not None else [()]
-    weights = controlled.weights if controlled is not None else np.ones(1)
+    weights = np.ones(1)
+    if controlled is not None:
+        weights = latent.level_weights.get(label or "", controlled.weights)
     for facet in finite:
         grown, shares = [], []
         for row, weight in zip(rows, weights.tolist(), strict=True):
@@ -217,11 +219,19 @@ def bank_text(fit: Fit) -> tuple[str, frozenset[str]]:
     finite = _finite_facets(fit)
     texts = []
     for facet in finite:
-        nested = frozenset(finite) & fit.study.closure(facet) - {facet}
+        above = fit.study.closure(facet) - {facet}
+        held = [name for name in fit.study.facet_names if name in above & _fixed_facets(fit)]
+        nested = frozenset(finite) & above
         count = max(fit.study.facet(facet).universe or 0, 1)
         name = plural(facet) if count != 1 else facet
-        texts.append(f"{count:,} {name}{' each' if nested else ''}")
+        per = f" per {' and '.join(held)}" if held else " each" if nested else ""
+        texts.append(f"{count:,} {name}{per}")
     return f"this bank of {' x '.join(texts)}", frozenset(finite)
+
+
+def _fixed_facets(fit: Fit) -> frozenset[str]:
+    """Controlled facets with several levels."""
+    return frozenset[str]().union(*(component.facets for component in fit.design.fixed))
 
 
 def bank_mean(fit: Fit, label: str | None, levels: Levels, seed: int) -> Array:

@@ -21,8 +21,9 @@ from gstudy.questions.banks import (
 )
 from gstudy.questions.differences import A_DESIGN, NEW_TASKS, THESE_TASKS, Comparison
 from gstudy.questions.discordance import Discordance, aligned, discordance_of
+from gstudy.questions.unlike import refuse_unlike, unlike_levels
 from gstudy.variance.basis import basis_of, latent_of
-from gstudy.variance.draws import Array
+from gstudy.variance.draws import Array, checked_seed
 from gstudy.variance.latent import BINARY
 from gstudy.variance.pairs import Pair, comparable, pair_of
 
@@ -103,6 +104,7 @@ def compare_systems(
     >>> fit = gs.load("run.nc")  # doctest: +SKIP
     >>> gs.compare_systems(fit, "A", "B", margin=0.02).summary()  # doctest: +SKIP
     """
+    seed = checked_seed(seed)
     if isinstance(fit, Fits):
         return _of_separate(fit, baseline, other, margin, design, tasks, seed)
     if not isinstance(fit, Fit):
@@ -119,8 +121,11 @@ def compare_systems(
     pair = pair_of(fit, baseline, other, design)
     task = _task(fit, tasks)
     found = discordance_of({baseline: fit, other: fit}, (baseline, other), task, seed)
-    new = pair.means[1] - pair.means[0]
-    centre = new
+    first, second = (
+        new_level_mean(latent.given(label, own_weights=False)) for label in (baseline, other)
+    )
+    new = second - first
+    centre = new if design is not None else pair.means[1] - pair.means[0]
     if bank_levels(fit, latent, baseline) is not None:
         scores = [_bank_score(fit, label, seed) for label in (baseline, other)]
         centre = scores[1] - scores[0]
@@ -142,6 +147,7 @@ def compare_systems(
             *basis.stamp(draws),
             *_confounded(found, task),
             *(() if latent.own else (SHARED,)),
+            *unlike_levels(dict.fromkeys((baseline, other), fit)),
             *_bounds(pair),
         ),
     )
@@ -178,6 +184,7 @@ def _of_separate(
         raise QuantityError(
             explain("a system is compared with itself", given=baseline, allowed="two labels")
         )
+    refuse_unlike(parts)
     family = fits.study.family
     margin = _margin(margin, family)
     task = _task(parts[baseline], tasks)
@@ -195,7 +202,12 @@ def _of_separate(
         noise=None,
         discordance=found,
         family=family,
-        notes=(*_stamps(draws, parts), *_confounded(found, task), SEPARATE),
+        notes=(
+            *_stamps(draws, parts),
+            *_confounded(found, task),
+            *unlike_levels(parts),
+            SEPARATE,
+        ),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
 from gstudy.fits.many import Fits, listed_labels
 from gstudy.variance.draws import INTERVAL_KIND, Array, summarise
@@ -18,8 +19,6 @@ from gstudy.variance.draws import INTERVAL_KIND, Array, summarise
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-
-    from gstudy.fits.fitted import Fit
 
 __all__ = ["Contrasts", "contrasts"]
 
@@ -142,6 +141,14 @@ def contrasts(
     >>> gs.contrasts(fits, lambda fit: gs.icc(fit, "task"), reference="A")  # doctest: +SKIP
     """
     known = _checked(fits)
+    if not callable(quantity):
+        raise QuantityError(
+            explain(
+                "the quantity is no function of a fit",
+                given=quantity,
+                allowed='such as lambda fit: gs.icc(fit, "task")',
+            )
+        )
     results = {label: quantity(fit) for label, fit in known.items()}
     values = {label: _draws_of(result, label) for label, result in results.items()}
     _check_shapes(values)
@@ -173,6 +180,16 @@ def _checked(fits: object) -> Mapping[str, Fit]:
         raise QuantityError(
             explain("a contrast needs two fits", given=list(fits), allowed="two labels or more")
         )
+    for label, fit in fits.items():
+        if not isinstance(fit, Fit):
+            raise QuantityError(
+                explain(
+                    f"{label!r} is no fit",
+                    given=type(fit).__name__,
+                    allowed="what gs.fit_by, gs.fit and gs.load return",
+                    do="Give the fits, and the quantity as a function of one.",
+                )
+            )
     return fits
 
 

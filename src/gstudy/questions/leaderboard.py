@@ -19,9 +19,10 @@ from gstudy.questions.discordance import aligned, levels_of
 from gstudy.questions.observed import observed_scores
 from gstudy.questions.ranking import Leaderboard
 from gstudy.questions.scores import average_text, posterior_scores, score_estimand
+from gstudy.questions.unlike import refuse_unlike, unlike_levels
 from gstudy.variance.basis import latent_of
 from gstudy.variance.coefficients import icc
-from gstudy.variance.draws import Array
+from gstudy.variance.draws import Array, checked_seed
 from gstudy.variance.rerun import rerun_noise
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def scores(fits: Fits | Fit, joint: Fit | None = None, *, seed: int = 0) -> Lead
     >>> study, trials = gs.example("panel")
     >>> gs.scores(gs.fit_by(study, trials, by="system", seed=1))  # doctest: +SKIP
     """
+    seed = checked_seed(seed)
     source = _source(fits, joint)
     labels, first = source.labels, source.first
     task = task_facet(first)
@@ -151,7 +153,9 @@ def _separate(fits: Fits, joint: Fit | None) -> _Source:
                 allowed=f"gs.fit_by(..., by={fits.study.object!r})",
             )
         )
+    refuse_unlike(fits)
     _check_joint(joint, list(fits))
+    _check_same_trials(joint, fits)
     missing = tuple(f"{label} is not ranked, not fitted: {e}" for label, e in fits.failures.items())
     return _Source(dict(fits.items()), True, joint, missing)
 
@@ -170,6 +174,33 @@ def _check_joint(joint: Fit | None, labels: list[str]) -> None:
                 do="Fit all systems of the leaderboard together.",
             )
         )
+
+
+def _check_same_trials(joint: Fit | None, fits: Fits) -> None:
+    """The joint fit is of the same declaration and the same trials as each system's own."""
+    if joint is None:
+        return
+    if joint.study.facet_names != fits.study.facet_names:
+        raise QuantityError(
+            explain(
+                "the joint fit is of another study",
+                given=", ".join(joint.study.facet_names),
+                allowed=", ".join(fits.study.facet_names),
+                do="Fit the same study and trials: gs.fit(study, trials).",
+            )
+        )
+    together = observed_scores(joint)
+    for label, fit in fits.items():
+        own, same = observed_scores(fit).iloc[0], together.loc[label]
+        if own["n_trials"] != same["n_trials"] or not np.isclose(own["rate"], same["rate"]):
+            raise QuantityError(
+                explain(
+                    f"the joint fit is of other trials: {label!r} has {same['n_trials']:,.0f} in "
+                    f"it and {own['n_trials']:,.0f} in its own fit, with means "
+                    f"{same['rate']:.4g} and {own['rate']:.4g}",
+                    do="Fit the same trials together: gs.fit(study, trials).",
+                )
+            )
 
 
 def _estimates(source: _Source) -> tuple[list[Array], pd.DataFrame]:
@@ -218,7 +249,8 @@ def _reruns(source: _Source) -> xr.DataArray | None:
 
 def _new_tasks(joint: Fit, labels: tuple[str, ...]) -> xr.DataArray:
     latent = latent_of(joint)
-    return _by_system([new_level_mean(latent.given(label)) for label in labels], labels)
+    means = [new_level_mean(latent.given(label, own_weights=False)) for label in labels]
+    return _by_system(means, labels)
 
 
 def _by_system(draws: list[Array], labels: tuple[str, ...]) -> xr.DataArray:
@@ -254,7 +286,7 @@ def _stamps(source: _Source, draws: xr.DataArray) -> tuple[str, ...]:
 
 
 def _notes(source: _Source, observed: pd.DataFrame, task: str | None) -> tuple[str, ...]:
-    notes = [*source.missing, *([] if source.own else [SHARED])]
+    notes = [*source.missing, *([] if source.own else [SHARED]), *unlike_levels(source.fits)]
     if source.joint is None and len(source.labels) > 1:
         notes.append(NO_JOINT)
     column = f"n_{task}"

@@ -155,6 +155,8 @@ def level_summary(fits: Fits, facet: str | None = None) -> LevelSummary:
             )
         )
     facet = _largest(fits) if facet is None else facet
+    for part in str(facet).split(":"):
+        fits.study.facet(part)  # or what names there are
     draws = _labelled([_quantities(fit, facet) for fit in fits.values()], fits)
     return LevelSummary(
         draws=draws,

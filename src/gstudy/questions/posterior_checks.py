@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from gstudy.questions.checked_quantities import (
 )
 from gstudy.questions.replicates import Array, effects_kept, observed_scores, replicated
 from gstudy.variance.coefficients import icc
-from gstudy.variance.draws import INTERVAL_KIND, proportion
+from gstudy.variance.draws import INTERVAL_KIND, checked_seed, proportion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,7 +189,8 @@ def posterior_check(fit: Fit, *, draws: int = 500, seed: int | None = None) -> P
     import xarray as xr
 
     _check_arguments(fit, draws)
-    task, rng = task_facet(fit), np.random.default_rng(seed)
+    task = task_facet(fit)
+    rng = np.random.default_rng(None if seed is None else checked_seed(seed))
     statistics = fitted_statistics(fit)
     if task is not None:
         statistics += new_task_statistics(fit, task)
@@ -215,7 +216,7 @@ def posterior_check(fit: Fit, *, draws: int = 500, seed: int | None = None) -> P
     )
 
 
-def _check_arguments(fit: object, draws: object) -> None:
+def _check_arguments(fit: object, draws: Any) -> None:
     if not isinstance(fit, Fit):
         raise QuantityError(
             explain(
@@ -225,7 +226,7 @@ def _check_arguments(fit: object, draws: object) -> None:
             )
         )
     whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
-    if not whole or int(draws) < 100:  # type: ignore[call-overload]
+    if not whole or draws < 100:
         raise QuantityError(
             explain("draws is no number of replicates", given=draws, allowed="100 or more")
         )

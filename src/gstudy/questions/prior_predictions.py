@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,14 @@ from gstudy.errors import QuantityError, explain
 from gstudy.study.assessment import Assessment
 from gstudy.variance.basis import structure_of_design
 from gstudy.variance.decomposition import SCORE, Decomposition, decompose
-from gstudy.variance.draws import INTERVAL_KIND, Array, labelled, summarise, unlabelled
+from gstudy.variance.draws import (
+    INTERVAL_KIND,
+    Array,
+    checked_seed,
+    labelled,
+    summarise,
+    unlabelled,
+)
 from gstudy.variance.kernel import logistic_mean
 from gstudy.variance.latent import GAUSSIAN, Latent
 from gstudy.variance.structure import LINK, RESIDUAL
@@ -184,7 +191,7 @@ def prior_predictive(
 
     _check_draws(draws)
     found = trials.of(study) if isinstance(trials, Assessment) else assess(study, trials)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(None if seed is None else checked_seed(seed))
     latent = _latent(found, int(draws), rng)
     part = decompose(latent, SCORE)
     spread = _GRADED_RANGE * (found.score_scale or 1.0) if latent.family == GAUSSIAN else 1.0
@@ -203,9 +210,9 @@ def prior_predictive(
     )
 
 
-def _check_draws(draws: object) -> None:
+def _check_draws(draws: Any) -> None:
     whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
-    if not whole or int(draws) < _FEWEST_DRAWS:  # type: ignore[call-overload]
+    if not whole or draws < _FEWEST_DRAWS:
         raise QuantityError(
             explain(
                 "draws is no number of prior draws",

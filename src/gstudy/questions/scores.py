@@ -21,6 +21,7 @@ from gstudy.questions.observed import (
     observed_scores,
     spread_unevenly,
 )
+from gstudy.questions.unlike import unlike_levels
 from gstudy.variance.basis import basis_of, latent_of
 from gstudy.variance.draws import Array, proportion
 from gstudy.variance.latent import BINARY
@@ -231,6 +232,7 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
                 uneven,
                 shared,
                 *unable,
+                *(unlike_levels(dict.fromkeys(names, fit)) if latent.object else ()),
                 *basis.prior_only_notes,
                 *basis.notes,
             )

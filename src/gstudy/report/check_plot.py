@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from gstudy.display import number, shorten
 from gstudy.errors import QuantityError, explain
 from gstudy.fits.gates import STAMP
 from gstudy.questions.posterior_checks import PosteriorCheck
+from gstudy.report.axes import figure_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -94,7 +95,7 @@ def plot_posterior_check(
         )
         ax.set_facecolor("white")
     else:
-        figure = ax.get_figure(root=True) or ax.figure  # type: ignore[assignment]
+        figure = figure_of(ax)
     _draw(ax, frame)
     _style(ax, frame)
     _write(ax, check, level)
@@ -175,8 +176,8 @@ def _style(ax: Axes, frame: pd.DataFrame) -> None:
         )
 
 
-def _plain(value: object) -> str:
-    found = float(value)  # type: ignore[arg-type]
+def _plain(value: Any) -> str:
+    found = float(value)
     return "-" if np.isnan(found) else f"{found:.3f}" if abs(found) < 100 else number(found)
 
 

@@ -11,6 +11,7 @@ from gstudy._marks import visible
 from gstudy.display import number, percent, points, shorten
 from gstudy.errors import QuantityError, explain
 from gstudy.fits.gates import STAMP, stamp
+from gstudy.report.axes import figure_of
 from gstudy.variance.budgets import VarianceBudget
 from gstudy.variance.structure import RESIDUAL
 
@@ -92,7 +93,7 @@ def plot_budget(
     if ax is None:
         figure, ax = _new_figure(len(frame), len(title) + len(caption) + 2 * several_roles)
     else:
-        figure = ax.get_figure(root=True) or ax.figure  # type: ignore[assignment]
+        figure = figure_of(ax)
     _draw_bars(ax, frame, intervals=not budget.assumed)
     _style(ax, frame)
     _write_above(ax, title, caption, failed=failed)

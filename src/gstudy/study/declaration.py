@@ -139,7 +139,7 @@ class Study:
         score: str | None = None,
         successes: str | None = None,
         trials: str | None = None,
-        object: str | None = None,  # noqa: A002
+        object: str | None = None,
         average: str | Mapping[str, str] = "trials",
         controlled: Mapping[str, Scalar] | None = None,
         interactions: str | Sequence[str] = "auto",

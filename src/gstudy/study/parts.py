@@ -85,7 +85,7 @@ def split_by(
         rows = codes == code
         table = whole.table[rows].reset_index(drop=True)
         own = split_rows.study_within(rows, label)
-        parts.append(Part(label, own, Trials(table, whole.source, whole.counts)))
+        parts.append(Part(label, own, Trials(table, whole.source, whole.counts, study=own)))
     return by, parts
 
 

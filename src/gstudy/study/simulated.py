@@ -115,6 +115,7 @@ def simulate(
         for whole, scale in sets.items()
     }
     root = _root(correlation, sizes.get(study.object or "", 1))
+    _check_correlated(root, scales, correlation)
     codes = _grid(list(sizes.values()))
     places = {name: i for i, name in enumerate(sizes)}
     rng = np.random.default_rng(seed)
@@ -265,6 +266,22 @@ def _noise(study: Study, residual: object) -> float | None:
             )
         )
     return number
+
+
+def _check_correlated(
+    root: npt.NDArray[np.float64], scales: Mapping[IndexSet, object], correlation: object
+) -> None:
+    """A correlation needs effects of each system to be between."""
+    plain = all(isinstance(scale, float) for scale in scales.values())
+    if plain and not np.array_equal(root, np.eye(len(root))):
+        raise QuantityError(
+            explain(
+                "correlation is between the systems' own effects, and no component has own sds",
+                given=correlation,
+                allowed='an sd per system, such as sd={"task": {"A": 1.0, "B": 2.0}}',
+                do="Leave correlation out, or give each system its own sd of a component.",
+            )
+        )
 
 
 def _root(correlation: object, n: int) -> npt.NDArray[np.float64]:

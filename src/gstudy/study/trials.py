@@ -57,6 +57,8 @@ class Trials:
         Empty without failed runs; else their number `n_failed`, their `share` of the scored and
         failed trials, and the mean score of all trials if they count as `incorrect` (0) and if
         they are left out (`drop`; None if nothing is left).
+    study : Study, optional
+        The declaration that they were read with.
     """
 
     table: pd.DataFrame
@@ -64,6 +66,7 @@ class Trials:
     counts: pd.DataFrame
     notes: tuple[str, ...] = ()
     failed_runs: Mapping[str, float | None] = field(default_factory=dict)
+    study: Study | None = None
 
     def usable(self, study: Study) -> pd.DataFrame:
         """The trials that count under the study's two policies.
@@ -195,7 +198,7 @@ def _graded(
 def _settled(table: pd.DataFrame, study: Study, place: Source) -> Trials:
     """The trials with their counts; policies that refuse do so now, not at the fit."""
     settled = settle(table, study, place)
-    return Trials(table, place.name, settled.counts, settled.notes, settled.failed_runs)
+    return Trials(table, place.name, settled.counts, settled.notes, settled.failed_runs, study)
 
 
 def _again(trials: Trials, study: Study) -> Trials:

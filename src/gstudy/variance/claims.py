@@ -114,6 +114,10 @@ def claim_of(study: Study, structure: Structure, pin: Sequence[str] | None = Non
 
 def _pins(structure: Structure, pin: Sequence[str] | None) -> tuple[str, ...]:
     """The facets to pin, checked, in declared order."""
+    if pin is not None and not isinstance(pin, str | Sequence):
+        raise QuantityError(
+            explain("pin is no list of facets", given=pin, allowed=structure.facets)
+        )
     asked = [] if pin is None else [pin] if isinstance(pin, str) else list(pin)
     known = [f for f in structure.facets if f != structure.object]
     for name in asked:

@@ -202,7 +202,7 @@ def phi(
     *,
     cut: float | None = None,
     scale: str = "score",
-    object: str | None = None,  # noqa: A002
+    object: str | None = None,
     pin: Sequence[str] | None = None,
     finite: bool = False,
 ) -> Coefficient:
@@ -270,7 +270,7 @@ def generalizability(
     design: Mapping[str, int] | None = None,
     *,
     scale: str = "score",
-    object: str | None = None,  # noqa: A002
+    object: str | None = None,
     pin: Sequence[str] | None = None,
     finite: bool = False,
 ) -> Coefficient:
@@ -316,7 +316,7 @@ def sem(
     *,
     relative: bool = False,
     scale: str = "score",
-    object: str | None = None,  # noqa: A002
+    object: str | None = None,
     pin: Sequence[str] | None = None,
 ) -> Coefficient:
     """Standard error of measurement of a score, absolute or relative.

@@ -15,6 +15,7 @@ from gstudy.variance.weights import Factor, Weights, weights_within
 
 if TYPE_CHECKING:
     from gstudy.variance.basis import Basis
+    from gstudy.variance.controlled import Controlled
     from gstudy.variance.structure import Structure
 
 __all__ = [
@@ -62,7 +63,7 @@ def pairs_of(
         design=design,
         cells=basis.cells,
         claim=claim,
-        controlled=first.controlled,
+        controlled=_levels_of(basis, first, design),
     )
     if design is not None:
         return [(part, weights[None]) for part in parts.values()]
@@ -72,6 +73,15 @@ def pairs_of(
             explain(f"no trials of {missing[0]!r} were collected", do="Pass a design.")
         )
     return [(part, weights[label]) for label, part in parts.items()]
+
+
+def _levels_of(
+    basis: Basis, part: Decomposition, design: Mapping[str, Any] | None
+) -> Controlled | None:
+    """The controlled levels; a design weighs them alike for all systems, as on average."""
+    if design is None or basis.latent is None:
+        return part.controlled
+    return basis.latent.controlled
 
 
 def _averaged_object(basis: Basis, structure: Structure) -> str | None:

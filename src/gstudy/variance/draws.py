@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ __all__ = [
     "INTERVAL_KIND",
     "Array",
     "Measured",
+    "checked_seed",
     "labelled",
     "normal_quantile",
     "proportion",
@@ -146,3 +147,19 @@ def proportion(value: object, name: str) -> float:
             )
         )
     return float(value)
+
+
+def checked_seed(seed: object) -> int:
+    """A seed, checked.
+
+    Raises
+    ------
+    QuantityError
+        When it is no whole number from 0 on.
+    """
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or int(cast("int", seed)) < 0:
+        raise QuantityError(
+            explain("the seed is not usable", given=seed, allowed="whole numbers from 0 on")
+        )
+    return int(cast("int", seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from gstudy.variance.controlled import (
 from gstudy.variance.draws import Array
 from gstudy.variance.latent import Latent, Own
 from gstudy.variance.structure import Structure
-from gstudy.variance.trial_weights import known_errors, level_shares
+from gstudy.variance.trial_weights import known_errors, level_shares, mean_shares
 
 if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
@@ -39,9 +40,8 @@ def latent_of_fit(fit: Fit, structure: Structure) -> Latent:
     """
     shared = [component for component in fit.design.components if component.varies is None]
     held = structure.controlled
-    controlled = None
-    if held:
-        controlled = controlled_of_fit(fit, level_shares(fit.study, fit.design.cells, held))
+    shares = level_shares(fit.study, fit.design.cells, held) if held else {}
+    controlled = controlled_of_fit(fit, mean_shares(shares)) if held else None
     variances = [fit.sd(component.name) ** 2 for component in shared]
     return Latent(
         structure=structure,
@@ -54,12 +54,24 @@ def latent_of_fit(fit: Fit, structure: Structure) -> Latent:
         held=tuple(component.facets & held for component in shared),
         controlled=controlled,
         level_effects=_level_effects(fit, controlled, structure.object),
+        level_weights={} if controlled is None else _level_weights(shares, controlled),
         own=tuple(
             _own(fit, component, structure)
             for component in fit.design.components
             if component.varies is not None
         ),
     )
+
+
+def _level_weights(
+    shares: Mapping[str | None, Mapping[tuple[str, ...], float]], controlled: Controlled
+) -> dict[str, Array]:
+    """Of each system the weights of the controlled levels, (n_levels,)."""
+    return {
+        label: np.array([own[labels] for labels in controlled.levels])
+        for label, own in shares.items()
+        if label is not None
+    }
 
 
 def _noise(fit: Fit) -> Array | None:

@@ -75,6 +75,9 @@ class Latent:
         Levels of controlled facets with their fixed effects b_l; None with one level.
     level_effects : mapping of str to array (n_levels, chain, draw)
         Label of each fitted level of the object to its own effects on the controlled levels.
+    level_weights : mapping of str to array (n_levels,)
+        Label of each fitted level of the object to the weights of the controlled levels in its own
+        reported score.
     own : tuple of Own
         Components of which each level of the object has its own sd; not among `sets`.
     """
@@ -89,6 +92,7 @@ class Latent:
     held: tuple[IndexSet, ...] = ()
     controlled: Controlled | None = None
     level_effects: Mapping[str, Array] = field(default_factory=dict)
+    level_weights: Mapping[str, Array] = field(default_factory=dict)
     own: tuple[Own, ...] = ()
 
     def __post_init__(self) -> None:
@@ -141,12 +145,19 @@ class Latent:
         ]
         return np.asarray(np.tensordot(np.array(shared, dtype=float), self.variances, axes=1))
 
-    def given(self, level: str) -> Latent:
+    def given(self, level: str, *, own_weights: bool = True) -> Latent:
         """The latent draws of one given level of the object.
 
         Its effects enter the means, its own sds become variances. Every index set loses the
         object, and the variances of sets that become equal add: of a given system the task
         variance is task + system:task.
+
+        Parameters
+        ----------
+        level : str
+        own_weights : bool
+            Whether its controlled levels weigh as in its own score, or as in the average one's,
+            which makes two systems comparable.
 
         Raises
         ------
@@ -155,10 +166,14 @@ class Latent:
         """
         label = find_level(level, self.object_effects, self.object)
         summed = self._given_variances(label)
-        effects = self.level_effects.get(label)
         controlled = self.controlled
-        if controlled is not None and effects is not None:
-            controlled = replace(controlled, offsets=controlled.offsets + effects)
+        if controlled is not None:
+            weights = self.level_weights.get(label) if own_weights else None
+            controlled = replace(
+                controlled,
+                offsets=controlled.offsets + self.level_effects.get(label, 0.0),
+                weights=controlled.weights if weights is None else weights,
+            )
         return replace(
             self,
             structure=self.structure.without_object(),
@@ -169,6 +184,7 @@ class Latent:
             held=tuple(held for _, held in summed),
             controlled=controlled,
             level_effects={},
+            level_weights={},
             own=(),
         )
 

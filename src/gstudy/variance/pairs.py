@@ -37,6 +37,7 @@ from gstudy.variance.weights import Weights, bank_parts, weights_within
 if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.variance.components import VarianceComponents
+    from gstudy.variance.controlled import Controlled
     from gstudy.variance.latent import Latent
     from gstudy.variance.structure import Structure
 
@@ -356,9 +357,14 @@ def _weights_of(
         design=design,
         cells=basis.cells,
         claim=claim_of(basis.study, basis.structure),
-        controlled=part.controlled,
+        controlled=part.controlled if design is None else _common(basis),
     )
     return [found[None if design is not None else label] for label in labels]
+
+
+def _common(basis: Basis) -> Controlled | None:
+    """The controlled levels with the weights that they have on average over the systems."""
+    return None if basis.latent is None else basis.latent.controlled
 
 
 def _contributed(part: Decomposition, weights: Weights) -> Array:

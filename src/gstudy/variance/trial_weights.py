@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from gstudy.study.cells import Cells
     from gstudy.study.declaration import Study
 
-__all__ = ["averaged_set", "cell_weights", "known_errors", "level_shares", "object_rows"]
+__all__ = [
+    "averaged_set",
+    "cell_weights",
+    "known_errors",
+    "level_shares",
+    "mean_shares",
+    "object_rows",
+]
 
 Rows = npt.NDArray[np.intp]
 
@@ -61,8 +68,10 @@ def cell_weights(cells: Cells, rows: Rows, over: IndexSet) -> Array:
     return np.asarray(trials / sums[levels.index] / levels.n_levels)
 
 
-def level_shares(study: Study, cells: Cells, facets: Iterable[str]) -> dict[tuple[str, ...], float]:
-    """Weight of each combination of labels in the reported score, averaged over the systems.
+def level_shares(
+    study: Study, cells: Cells, facets: Iterable[str]
+) -> dict[str | None, dict[tuple[str, ...], float]]:
+    """Weight of each combination of labels in the reported score of each system.
 
     Parameters
     ----------
@@ -73,21 +82,30 @@ def level_shares(study: Study, cells: Cells, facets: Iterable[str]) -> dict[tupl
 
     Returns
     -------
-    dict of tuple of str to float
-        Labels in declared order of the facets.
+    dict
+        Label of the system (None without an object), then labels in declared order of the facets,
+        to the weight; 0 for what a system was not run at. They sum to 1 in each system.
     """
     columns = _columns(cells, frozenset(facets))
     levels = split(cells.codes, columns)
-    parts = object_rows(cells, study.object)
     over = averaged_set(study)
-    shares = np.zeros(levels.n_levels)
-    for rows in parts.values():
-        weights = cell_weights(cells, rows, over)
-        shares += np.bincount(levels.index[rows], weights, levels.n_levels) / len(parts)
     codes = cells.codes[levels.first_rows()][:, columns].tolist()
     labels = [cells.labels[cells.facets[column]] for column in columns]
     keys = [tuple(own[c] for own, c in zip(labels, row, strict=True)) for row in codes]
-    return dict(zip(keys, shares.tolist(), strict=True))
+    found = {}
+    for label, rows in object_rows(cells, study.object).items():
+        weights = cell_weights(cells, rows, over)
+        shares = np.bincount(levels.index[rows], weights, levels.n_levels)
+        found[label] = dict(zip(keys, shares.tolist(), strict=True))
+    return found
+
+
+def mean_shares(
+    shares: Mapping[str | None, Mapping[tuple[str, ...], float]],
+) -> dict[tuple[str, ...], float]:
+    """The weights averaged over the systems."""
+    parts = list(shares.values())
+    return {key: sum(part[key] for part in parts) / len(parts) for key in parts[0]}
 
 
 def known_errors(cells: Cells) -> Array | None:

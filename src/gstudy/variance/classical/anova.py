@@ -13,7 +13,7 @@ import numpy as np
 from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.variance.classical.intraclass import KINDS, OneWay, TwoWay, one_way, two_way
-from gstudy.variance.classical.score_rows import Array, ScoreRows, score_rows
+from gstudy.variance.classical.score_rows import Array, ScoreRows, declared, score_rows
 from gstudy.variance.draws import proportion
 
 if TYPE_CHECKING:
@@ -234,6 +234,7 @@ def anova_icc(
     """
     _check_kind(kind, raters)
     names = [name for name in (facet, by, raters) if name is not None]
+    study = declared(trials, study)
     rows = score_rows(trials, study, family, None if study is not None else names)
     for name in names:
         rows.has(name)

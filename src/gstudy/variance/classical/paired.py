@@ -15,6 +15,7 @@ from gstudy.variance.classical.noise_split import NoiseSplit, TaskScores, p_valu
 from gstudy.variance.classical.score_rows import (
     ScoreRows,
     check_frame,
+    declared,
     label_of,
     object_column,
     score_rows,
@@ -226,6 +227,8 @@ def paired_noise(
     >>> gs.paired_noise(table, "old", "new").summary()[["data", "rerun"]].round(3).loc["B"].tolist()
     [-0.028, 0.167]
     """
+    # Named columns read a table by themselves.
+    study = declared(trials, study) if score is None else study
     objects = object_column(trials, study, system, needed=True)
     assert objects is not None
     rows = _rows(trials, study, family, score, [task or "task", objects])

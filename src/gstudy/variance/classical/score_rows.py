@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gstudy.study.declaration import Study
     from gstudy.study.trials import Trials
 
-__all__ = ["ScoreRows", "check_frame", "label_of", "object_column", "score_rows"]
+__all__ = ["ScoreRows", "check_frame", "declared", "label_of", "object_column", "score_rows"]
 
 FAMILIES = ("binary", "gaussian")
 
@@ -168,6 +168,7 @@ def score_rows(
     """
     import pandas as pd
 
+    study = declared(trials, study)
     graded = _graded(family, study)
     table = _long_table(trials, study, graded)
     if not len(table):
@@ -189,6 +190,14 @@ def score_rows(
         graded=graded,
         study=study,
     )
+
+
+def declared(trials: Trials | pd.DataFrame, study: Study | None) -> Study | None:
+    """The study that was given, else the one that the trials were read with.
+
+    It knows the nesting: a task label that is used again in every domain is a task of its own.
+    """
+    return study if study is not None else getattr(trials, "study", None)
 
 
 def _long_table(trials: Trials | pd.DataFrame, study: Study | None, graded: bool) -> pd.DataFrame:
@@ -218,7 +227,7 @@ def object_column(
     QuantityError
         When one is needed and there is none.
     """
-    name = facet
+    name, study = facet, declared(trials, study)
     if name is None and study is not None:
         name = study.object
     elif name is None and "system" in getattr(getattr(trials, "table", trials), "columns", ()):

@@ -14,6 +14,7 @@ from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.variance.classical.score_rows import (
     Array,
     ScoreRows,
+    declared,
     label_of,
     object_column,
     score_rows,
@@ -101,7 +102,7 @@ def clustered_se(
     by: str = "task",
     *,
     system: str | None = None,
-    object: str | None = None,  # noqa: A002
+    object: str | None = None,
     study: Study | None = None,
     family: str | None = None,
 ) -> ClusteredSE:
@@ -151,6 +152,7 @@ def clustered_se(
     >>> gs.clustered_se(table).summary()[["naive", "cr0", "cr1"]].round(3).loc["all"].tolist()
     [0.224, 0.236, 0.289]
     """
+    study = declared(trials, study)
     measured = object_column(trials, study, object, needed=system is not None)
     names = [name for name in (by, measured) if name is not None]
     rows = score_rows(trials, study, family, None if study is not None else names)

@@ -1,0 +1,31 @@
+"""The figure that given axes stand in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gstudy.errors import QuantityError, explain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["figure_of"]
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure of axes, also of axes in a part of one.
+
+    Raises
+    ------
+    QuantityError
+        For axes that were taken out of their figure.
+    """
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        raise QuantityError(
+            explain(
+                "these axes are in no figure", do="Make them by plt.subplots(), or leave out ax."
+            )
+        )
+    return figure
