@@ -19,7 +19,7 @@ help:
 	@echo "make clean     remove .venv and the caches"
 
 environment:
-	@sh tools/make_environment.sh test,dev
+	@sh tools/make_environment.sh test,dev,inspect
 
 demo: environment
 	$(BIN)/gstudy demo
@@ -46,16 +46,18 @@ format: environment
 readme: environment
 	$(BIN)/python tools/check_readme.py README.md
 	$(BIN)/python tools/check_readme.py docs/studies.md
+	$(BIN)/python tools/check_readme.py docs/logs.md
+	$(BIN)/python tools/check_readme.py docs/clusters.md
 
 ci:
 	bash .ci/run
 
 bench:
-	@sh tools/make_environment.sh test,dev,bench
+	@sh tools/make_environment.sh test,dev,inspect,bench
 	$(BIN)/python -m benchmarks
 
 pins:
-	@sh tools/make_environment.sh test,dev,bench
+	@sh tools/make_environment.sh test,dev,inspect,bench
 	$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
 
 clean:

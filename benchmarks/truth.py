@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 
 import gstudy as gs
+from benchmarks.engines import engine
 from benchmarks.problems import SHARED
 from benchmarks.ranks import coverage_limits
 from gstudy.display import Table
@@ -271,6 +272,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--draws", type=int, default=1000, help="of each chain")
     found.add_argument("--seed", type=int, default=1)
     found.add_argument("--jobs", type=int, default=None, help="fits at the same time")
+    found.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a dask cluster that makes the fits"
+    )
     found.add_argument("--without-shared", action="store_true", help="no joint fit")
     found.add_argument("--output", type=Path, default=RESULTS, metavar="CSV")
     return found
@@ -282,14 +286,15 @@ def main(arguments: list[str] | None = None) -> int:
     if not DATA.is_file():
         print(f"needs {DATA.name} in ../shared/data")
         return 1
-    result, failures = run(
-        chosen.resamples,
-        chosen.seed,
-        draws=chosen.draws,
-        n_jobs=chosen.jobs,
-        shared=not chosen.without_shared,
-        say=print,
-    )
+    with engine(chosen.scheduler):
+        result, failures = run(
+            chosen.resamples,
+            chosen.seed,
+            draws=chosen.draws,
+            n_jobs=chosen.jobs,
+            shared=not chosen.without_shared,
+            say=print,
+        )
     result.round(4).to_csv(chosen.output, index=False, lineterminator="\n")
     for failure in failures:
         print(f"MISSED: {failure}")
