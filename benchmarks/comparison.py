@@ -1,19 +1,28 @@
-"""Whether the methods agree, how their speeds compare, and whether the limits hold."""
+"""Whether the methods agree, how their speeds compare, and whether the limits hold.
+
+Everything is read from the two tracked tables (`benchmarks.records`), so that rows which were
+measured again are compared with those that were not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import hypot
-from statistics import fmean, median
 from typing import TYPE_CHECKING
 
+from benchmarks.records import LIMIT, MEASURED
+
 if TYPE_CHECKING:
-    from benchmarks.attempts import Attempt
+    import pandas as pd
+
     from benchmarks.problems import Problem
 
-__all__ = ["Difference", "by_method", "differences", "missed_limits", "ratios"]
+__all__ = ["REFERENCES", "Difference", "differences", "missed_limits", "ratios", "unfinished"]
+
+REFERENCES = ("bambi-rows", "bambi-cells")
 
 MCSE_ALLOWED = 4.0
 SMALL = 0.005
@@ -49,57 +58,55 @@ class Difference:
         return f"{self.workload}, {self.quantity}: {a} {x:.3f}, {b} {y:.3f} (MCSE {self.mcse:.3f})"
 
 
-def by_method(attempts: Iterable[Attempt], workload: str) -> dict[str, list[Attempt]]:
-    """The runs on one workload: one list of seeds per method."""
-    found: dict[str, list[Attempt]] = {}
-    for run in attempts:
-        if run.workload == workload:
-            found.setdefault(run.method, []).append(run)
-    return found
+def differences(rows: pd.DataFrame, posteriors: pd.DataFrame, workload: str) -> list[Difference]:
+    """Every quantity of every pair of methods that sampled one workload to ESS 100.
 
-
-def differences(attempts: Iterable[Attempt], workload: str) -> list[Difference]:
-    """Every quantity of every pair of methods on one workload, seeds taken together."""
-    runs = by_method(attempts, workload)
+    Point estimates have no posterior mean, and chains below that ESS no error that can be trusted.
+    """
+    done = rows[(rows["workload"] == workload) & (rows["status"] == MEASURED)]["method"]
+    own = posteriors[posteriors["workload"] == workload]
+    tables = {name: own[own["method"] == name].set_index("quantity") for name in done}
     return [
         Difference(
             workload,
             (a, b),
-            quantity,
-            (_mean(runs[a], quantity), _mean(runs[b], quantity)),
-            hypot(_mcse(runs[a], quantity), _mcse(runs[b], quantity)),
+            str(quantity),
+            (float(x["mean"]), float(tables[b].loc[quantity, "mean"])),
+            hypot(float(x["mcse"]), float(tables[b].loc[quantity, "mcse"])),
         )
-        for a, b in combinations(runs, 2)
-        for quantity in runs[a][0].means
+        for a, b in combinations(tables, 2)
+        for quantity, x in tables[a].iterrows()
     ]
 
 
-def _mean(runs: Sequence[Attempt], quantity: str) -> float:
-    return fmean(run.means[quantity] for run in runs)
+def ratios(
+    rows: pd.DataFrame, workload: str, reference: str, column: str = "ess_per_second"
+) -> dict[str, float]:
+    """Speed of each method over the reference's; empty when the reference has no speed.
 
-
-def _mcse(runs: Sequence[Attempt], quantity: str) -> float:
-    return hypot(*(run.mcse[quantity] for run in runs)) / len(runs)
-
-
-def ratios(attempts: Iterable[Attempt], workload: str, reference: str) -> dict[str, float]:
-    """Smallest ESS per second of each method over the reference's, medians over seeds.
-
-    Empty when the reference has not run.
+    Of a reference that was not done in time the speed is at most the one recorded, and the ratios
+    are at least these.
     """
-    speeds = {
-        method: median(run.ess_per_second for run in runs)
-        for method, runs in by_method(attempts, workload).items()
-    }
-    if reference not in speeds:
+    own = rows[rows["workload"] == workload].set_index("method")[column].dropna()
+    if reference not in own:
         return {}
-    return {method: speed / speeds[reference] for method, speed in speeds.items()}
+    return {str(method): float(speed / own[reference]) for method, speed in own.items()}
 
 
-def missed_limits(problem: Problem, found: Mapping[str, float], reference: str) -> list[str]:
-    """One text per limit of the workload that a measured ratio to the reference misses."""
-    return [
-        f"{problem.name}: {method} is {found[method]:.1f} times {reference}, not {least:g}"
-        for method, least in problem.least_ratio.items()
-        if method in found and not found[method] >= least
-    ]
+def missed_limits(problem: Problem, rows: pd.DataFrame) -> list[str]:
+    """One text per limit of the workload that a measured ratio misses."""
+    found = []
+    for (method, reference), least in problem.least_ratio.items():
+        ratio = ratios(rows, problem.name, reference).get(method, math.nan)
+        present = set(rows[rows["workload"] == problem.name]["method"])
+        if {method, reference} <= present and not ratio >= least:
+            found.append(
+                f"{problem.name}: {method} is {ratio:.1f} times {reference}, not {least:g}"
+            )
+    return found
+
+
+def unfinished(rows: pd.DataFrame, workload: str) -> Mapping[str, str]:
+    """The methods that did not reach ESS 100 in time, and what they reached."""
+    own = rows[(rows["workload"] == workload) & (rows["status"] == LIMIT)]
+    return {str(row.method): str(row.remark) for row in own.itertuples()}

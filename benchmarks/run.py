@@ -1,45 +1,53 @@
-"""The benchmark: run, compare, print, write; what is wrong is listed at the end."""
+"""The benchmark: run, merge, compare, print; what is wrong is listed at the end."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from benchmarks import startup
-from benchmarks.attempts import METHODS, Attempt, AttemptError, until_enough, warm
-from benchmarks.comparison import by_method, differences, missed_limits, ratios
-from benchmarks.methods import CHAINS, CORES
+from benchmarks.attempts import (
+    LEAST_ESS,
+    METHODS,
+    AttemptError,
+    TooSlowError,
+    cold_seconds,
+    until_enough,
+    warm,
+)
+from benchmarks.comparison import differences, missed_limits, unfinished
 from benchmarks.problems import PROBLEMS
-from gstudy.display import Table
+from benchmarks.records import (
+    MEASURED,
+    Records,
+    posterior_rows,
+    result_row,
+    too_slow_row,
+)
+from benchmarks.tables import table
 
 if TYPE_CHECKING:
     from benchmarks.methods import Method
     from benchmarks.problems import Problem
 
-__all__ = ["REFERENCES", "results", "run", "table"]
+__all__ = ["failures_of", "run"]
 
-REFERENCES = ("bambi-0.8", "bambi-0.95")
-"""The first is as its users run it, the second has the same sampler settings as ours: the limits
-hold against both."""
+Say = Callable[[str], None]
 
-PACKAGES = ("gstudy", "bambi", "pymc", "nutpie", "numba", "numpy")
+LARGEST_RHAT = 1.05
+"""Of another library's chains: beyond it, or with divergences, they prove nothing against ours."""
 
 
 def run(
     workloads: Sequence[str],
     methods: Sequence[str],
-    seeds: Sequence[int],
+    seed: int,
     *,
     limit: float,
     output: Path,
-    say: Callable[[str], None],
+    say: Say,
 ) -> list[str]:
     """Measure everything that can be measured here; what failed, one text each.
 
@@ -47,171 +55,97 @@ def run(
     ----------
     workloads, methods : sequence of str
         Keys of `PROBLEMS` and `METHODS`.
-    seeds : sequence of int
-        Every method runs once with each.
+    seed : int
     limit : float
-        Seconds for one method, workload and seed.
+        Seconds for one method and workload.
     output : Path
-        Of the CSV.
+        Of the CSV, which is written after every row.
     say : callable
         Takes each line of the report.
     """
-    problems = [p for p in map(PROBLEMS.__getitem__, workloads) if _runs_here(p, p.missing, say)]
-    chosen = [m for m in map(METHODS.__getitem__, methods) if _runs_here(m, _absent(m), say)]
-    attempts, failures = [], []
-    for problem in problems:
-        for method, seed in _turns(chosen, seeds):
+    records, failures = Records.read(output), []
+    absent = {name: METHODS[name].missing() for name in methods}
+    chosen = [METHODS[name] for name in methods if not absent[name]]
+    skipped = {name: why for name, why in absent.items() if why}
+    for problem in map(PROBLEMS.__getitem__, workloads):
+        if problem.missing:
+            say(f"{problem.name} is skipped: {problem.missing}")
+            continue
+        for method in chosen:
             try:
-                if seed == seeds[0]:
-                    warm(problem, method, limit=limit)
-                attempts.append(until_enough(problem, method, seed, limit=limit))
-                print(".", end="", file=sys.stderr, flush=True)
+                records = _measured(records, problem, method, seed, limit)
             except AttemptError as error:
                 failures.append(str(error))
-        failures += _report(problem, attempts, say)
-    help_seconds = startup.help_seconds()
-    say(f"gstudy --help: {help_seconds:.2f} s from start to exit, median of {startup.RUNS} runs")
-    if help_seconds > startup.LIMIT:
-        failures.append(f"gstudy --help takes {help_seconds:.2f} s, more than {startup.LIMIT} s")
-    results(attempts, help_seconds).to_csv(output, index=False, lineterminator="\n")
+                print(error, file=sys.stderr, flush=True)
+            records.write(output)
+            print(".", end="", file=sys.stderr, flush=True)
+        failures += _report(problem, records, skipped, say)
     return failures
 
 
-def _runs_here(thing: Problem | Method, why_not: str, say: Callable[[str], None]) -> bool:
-    if why_not:
-        say(f"{thing.name} is skipped: {why_not}")
-    return not why_not
+def _measured(
+    records: Records, problem: Problem, method: Method, seed: int, limit: float
+) -> Records:
+    """The tables with this method's row."""
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+    try:
+        warm(problem, method, limit=limit)
+        found = until_enough(problem, method, seed, limit=limit)
+    except TooSlowError as slow:
+        row = too_slow_row(
+            problem.name,
+            method,
+            seed,
+            limit=limit,
+            least_ess=LEAST_ESS,
+            reason=str(slow),
+            when=when,
+        )
+        return records.merged(row, [])
+    found = cold_seconds(problem, method, found)
+    row = result_row(found, method, least_ess=LEAST_ESS, when=when)
+    return records.merged(row, posterior_rows(found))
 
 
-def _absent(method: Method) -> str:
-    if not method.requires or importlib.util.find_spec(method.requires):
-        return ""
-    return f"{method.requires} is not installed (extra `bench`)"
-
-
-def _turns(methods: Sequence[Method], seeds: Sequence[int]) -> list[tuple[Method, int]]:
-    """Methods alternate, so that what else the machine does meets them all alike."""
-    return [(method, seed) for seed in seeds for method in methods]
-
-
-def _report(problem: Problem, attempts: Sequence[Attempt], say: Callable[[str], None]) -> list[str]:
+def _report(problem: Problem, records: Records, skipped: dict[str, str], say: Say) -> list[str]:
     """Print what one workload gave; its failures."""
-    if not by_method(attempts, problem.name):
+    rows = records.results
+    if not (rows["workload"] == problem.name).any():
         return []
-    say(f"\n{table(problem, attempts).text()}\n")
-    found = differences(attempts, problem.name)
+    say(f"\n{table(problem, rows, skipped).text()}\n")
+    found = differences(rows, records.posteriors, problem.name)
     if found:
         worst = max(found, key=lambda difference: difference.share_of_allowed)
         say(
             f"Posterior means: {len(found)} differences between methods, the largest "
             f"{100 * worst.share_of_allowed:.0f}% of\nwhat is allowed:\n  {worst}"
         )
-    disagreements = [f"the methods disagree: {d}" for d in found if not d.agrees]
-    short = [
-        f"{run.method} on {run.workload}, seed {run.seed}: smallest ESS {run.ess:.0f}, not "
-        f"{METHODS[run.method].least_ess:.0f}, within the time limit"
-        for run in attempts
-        if run.workload == problem.name and run.ess < METHODS[run.method].least_ess
+    return failures_of(problem, records, say)
+
+
+def failures_of(problem: Problem, records: Records, say: Say = print) -> list[str]:
+    """What is wrong with the rows of one workload: a wrong answer, gates, limits."""
+    rows = records.results[records.results["workload"] == problem.name]
+    ours = {name for name, method in METHODS.items() if method.is_ours}
+    doubtful = set(rows[(rows["divergences"] > 0) | (rows["rhat"] > LARGEST_RHAT)]["method"]) - ours
+    disagreements = []
+    for difference in differences(rows, records.posteriors, problem.name):
+        if not difference.agrees:
+            if doubtful & set(difference.methods):
+                say(
+                    f"Differs, but of chains with divergences or R-hat above {LARGEST_RHAT}: "
+                    f"{difference}"
+                )
+            else:
+                disagreements.append(f"the methods disagree: {difference}")
+    own = rows[rows["method"].isin(ours)]
+    gates = [
+        f"{row.method} on {problem.name}: {row.gates}"
+        for row in own[own["status"] == MEASURED].itertuples()
+        if row.gates != "passed"
     ]
-    missed = [
-        text
-        for reference in REFERENCES
-        for text in missed_limits(problem, ratios(attempts, problem.name, reference), reference)
+    late = [
+        f"{name} on {problem.name} did not reach ESS {LEAST_ESS:.0f} in time: {why}"
+        for name, why in unfinished(own, problem.name).items()
     ]
-    return [*disagreements, *short, *missed]
-
-
-def table(problem: Problem, attempts: Sequence[Attempt]) -> Table:
-    """One row per method on a workload, medians over seeds."""
-    over = {name: ratios(attempts, problem.name, name) for name in REFERENCES}
-    rows = [
-        {
-            "method": name,
-            "draws": median(run.draws for run in runs),
-            "seconds": median(run.seconds for run in runs),
-            "ESS": median(run.ess for run in runs),
-            "ESS/s": median(run.ess_per_second for run in runs),
-            "/CPU s": median(run.ess / run.cpu_seconds for run in runs),
-            "div.": sum(run.divergences for run in runs),
-            "MB": max(run.peak_mb for run in runs),
-            **{_heading(ref): over[ref][name] for ref in REFERENCES if over[ref]},
-        }
-        for name, runs in by_method(attempts, problem.name).items()
-    ]
-    seeds = len({run.seed for run in attempts})
-    return Table(
-        pd.DataFrame(rows),
-        title=f"{problem.name}: smallest bulk ESS per second over mu and all sds",
-        notes=(_note(seeds),),
-        formats={
-            "draws": "int",
-            "seconds": "number3",
-            "ESS": "int",
-            "ESS/s": "number3",
-            "/CPU s": "number3",
-            "div.": "int",
-            "MB": "int",
-            **{_heading(ref): "number3" for ref in REFERENCES},
-        },
-    )
-
-
-def _heading(reference: str) -> str:
-    return "x " + reference.replace("bambi-", "B.")
-
-
-def _note(seeds: int) -> str:
-    return (
-        f"{CHAINS} chains on {CORES} cores; draws are per chain; medians over {seeds} "
-        f"{'seed' if seeds == 1 else 'seeds'}, divergences summed. Seconds hold model, "
-        "compilation (numba's disk cache warm) and sampling in a fresh process; /CPU s is the ESS "
-        "per second of CPU time; x is ESS/s over that of Bambi at its target_accept."
-    )
-
-
-def results(attempts: Sequence[Attempt], help_seconds: float) -> pd.DataFrame:
-    """Every run as a row, and one for the start of the program."""
-    over = {
-        (run.workload, ref): ratios(attempts, run.workload, ref)
-        for run in attempts
-        for ref in REFERENCES
-    }
-    rows: list[dict[str, object]] = [
-        {
-            "workload": run.workload,
-            "method": run.method,
-            "seed": run.seed,
-            "chains": CHAINS,
-            "cores": CORES,
-            "tune": run.tune,
-            "draws": run.draws,
-            "target_accept": METHODS[run.method].target_accept,
-            "seconds": round(run.seconds, 3),
-            "cpu_seconds": round(run.cpu_seconds, 3),
-            "total_seconds": round(run.total_seconds, 3),
-            "smallest_ess": round(run.ess, 1),
-            "quantity": run.slowest,
-            "ess_per_second": round(run.ess_per_second, 3),
-            "divergences": run.divergences,
-            "refits": run.refits,
-            "peak_mb": round(run.peak_mb),
-            **{
-                f"median_ratio_to_{ref}": round(over[run.workload, ref][run.method], 2)
-                for ref in REFERENCES
-                if over[run.workload, ref]
-            },
-        }
-        for run in attempts
-    ]
-    rows.append(
-        {"workload": "startup", "method": "gstudy --help", "seconds": round(help_seconds, 3)}
-    )
-    frame = pd.DataFrame(rows)
-    whole = ["seed", "chains", "cores", "tune", "draws", "divergences", "refits", "peak_mb"]
-    present = [name for name in whole if name in frame]
-    return frame.astype(dict.fromkeys(present, "Int64")).assign(versions=_versions())
-
-
-def _versions() -> str:
-    installed = [name for name in PACKAGES if importlib.util.find_spec(name)]
-    return ", ".join(f"{name} {version(name)}" for name in installed)
+    return [*disagreements, *gates, *late, *missed_limits(problem, rows)]

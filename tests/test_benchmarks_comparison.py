@@ -1,95 +1,244 @@
-"""The benchmark's own arithmetic: agreement, ratios, limits, the table; nothing is sampled."""
+"""The benchmark's own arithmetic: merging, agreement, limits, table, figure; nothing is sampled."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 attempts = pytest.importorskip("benchmarks.attempts", reason="benchmarks/ is not installed")
 comparison = pytest.importorskip("benchmarks.comparison")
+plots = pytest.importorskip("benchmarks.plots")
 problems = pytest.importorskip("benchmarks.problems")
+records = pytest.importorskip("benchmarks.records")
 run = pytest.importorskip("benchmarks.run")
+tables = pytest.importorskip("benchmarks.tables")
+
+WHEN = "2026-01-01 10:00"
 
 
-def an_attempt(
-    method: str, seed: int, *, seconds: float, ess: float, mu: float, mcse: float
-) -> Any:
-    return attempts.Attempt(
-        workload="metr",
-        method=method,
-        seed=seed,
-        tune=500,
-        draws=1000,
-        seconds=seconds,
-        cpu_seconds=2 * seconds,
-        total_seconds=3 * seconds,
-        ess=ess,
-        slowest="mu",
-        divergences=1,
-        refits=0,
-        peak_mb=300.4,
-        means={"mu": mu},
-        mcse={"mu": mcse},
+def an_attempt(method: str, **changes: Any) -> Any:
+    given: dict[str, Any] = {
+        "workload": "metr",
+        "method": method,
+        "seed": 1,
+        "tune": 1000,
+        "draws": 1000,
+        "seconds": 10.0,
+        "cpu_seconds": 15.0,
+        "compile_seconds": 2.0,
+        "cold_seconds": 14.0,
+        "ess": 1000.0,
+        "rhat": 1.002,
+        "slowest": "mu",
+        "divergences": 0,
+        "failures": (),
+        "peak_mb": 300.4,
+        "means": {"mu": 0.40, "sd(task)": 2.0},
+        "mcse": {"mu": 0.03, "sd(task)": 0.02},
+        **changes,
+    }
+    return attempts.Attempt(**given)
+
+
+def merged(*runs: Any, into: Any = None) -> Any:
+    found = into or records.Records.read(Path("there is no such file"))
+    for one in runs:
+        method = attempts.METHODS[one.method]
+        row = records.result_row(one, method, least_ess=attempts.LEAST_ESS, when=WHEN)
+        found = found.merged(row, records.posterior_rows(one))
+    return found
+
+
+def too_slow(method: str, workload: str = "metr") -> dict[str, Any]:
+    return records.too_slow_row(
+        workload,
+        attempts.METHODS[method],
+        1,
+        limit=600.0,
+        least_ess=100.0,
+        reason="not done",
+        when=WHEN,
     )
 
 
 @pytest.fixture
-def runs() -> list[Any]:
-    return [
-        an_attempt("direct", 1, seconds=10, ess=1000, mu=0.40, mcse=0.02),
-        an_attempt("direct", 2, seconds=10, ess=1200, mu=0.44, mcse=0.02),
-        an_attempt("direct", 3, seconds=100, ess=900, mu=0.42, mcse=0.02),
-        an_attempt("bambi-0.95", 1, seconds=20, ess=100, mu=0.50, mcse=0.06),
-        an_attempt("bambi-0.95", 2, seconds=10, ess=100, mu=0.62, mcse=0.06),
-        an_attempt("bambi-0.95", 3, seconds=25, ess=200, mu=0.56, mcse=0.06),
+def found() -> Any:
+    """direct 100 ESS/s, bambi-cells 5, bambi-rows not done, lme4 a point."""
+    point = {"ess": math.nan, "rhat": math.nan, "slowest": "", "means": {"mu": 9.0}}
+    return merged(
+        an_attempt("direct"),
+        an_attempt("bambi-cells", seconds=25.0, compile_seconds=5.0, ess=125.0),
+        an_attempt("lme4", **point, mcse={"mu": math.nan}),
+    ).merged(too_slow("bambi-rows"), [])
+
+
+def test_speeds_with_and_without_compilation() -> None:
+    one = an_attempt("pymc")
+    assert (one.ess_per_second, one.ess_per_sampling_second) == (100.0, 125.0)
+
+
+def test_a_row_takes_the_place_of_its_workload_and_method(found: Any) -> None:
+    again = merged(an_attempt("bambi-cells", ess=250.0), into=found)
+    rows = again.results
+    assert rows["method"].tolist() == ["direct", "bambi-cells", "lme4", "bambi-rows"]
+    assert rows["smallest_ess"].tolist()[:2] == [1000.0, 250.0]
+    assert len(again.posteriors) == 2 + 2 + 1
+    other = merged(an_attempt("direct", workload="gpqa"), into=again)
+    more = merged(an_attempt("numpyro"), into=other).results
+    pairs = list(zip(more["workload"], more["method"], strict=True))
+    assert pairs[-2:] == [("metr", "numpyro"), ("gpqa", "direct")]
+    assert len(pairs) == 6
+
+
+def test_a_method_that_is_too_slow_loses_its_old_posterior(found: Any) -> None:
+    late = found.merged(too_slow("direct"), [])
+    assert "direct" not in set(late.posteriors["method"])
+    assert "bambi-cells" in set(late.posteriors["method"])
+
+
+def test_files_give_back_what_was_written(found: Any, tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    found.write(path)
+    first = path.read_text()
+    assert (tmp_path / "posteriors.csv").is_file()
+    records.Records.read(path).write(path)
+    assert path.read_text() == first
+    assert "metr,direct,measured,1," in first
+
+
+def test_ratios_count_a_late_method_at_its_bound(found: Any) -> None:
+    rows = found.results
+    assert comparison.ratios(rows, "metr", "bambi-cells")["direct"] == 20.0
+    assert comparison.ratios(rows, "metr", "bambi-rows")["direct"] == pytest.approx(600, rel=1e-3)
+    assert comparison.ratios(rows, "metr", "rstanarm") == {}
+
+
+def test_only_methods_that_sampled_enough_are_compared(found: Any) -> None:
+    every = merged(an_attempt("numpyro", ess=99.9), into=found)
+    assert every.results.set_index("method")["status"].to_dict() == {
+        "direct": "measured",
+        "bambi-cells": "measured",
+        "lme4": "point estimate",
+        "bambi-rows": "over limit",
+        "numpyro": "over limit",
+    }
+    pairs = comparison.differences(every.results, every.posteriors, "metr")
+    assert [(d.methods, d.quantity) for d in pairs] == [
+        (("direct", "bambi-cells"), "mu"),
+        (("direct", "bambi-cells"), "sd(task)"),
     ]
-
-
-def test_ratios_are_of_medians_over_seeds(runs: list[Any]) -> None:
-    # Speeds: 100, 120, 9 against 5, 10, 8.
-    assert comparison.ratios(runs, "metr", "bambi-0.95") == {"direct": 100 / 8, "bambi-0.95": 1.0}
-    assert comparison.ratios(runs, "metr", "bambi-0.8") == {}
-
-
-def test_seeds_are_taken_together_before_means_are_compared(runs: list[Any]) -> None:
-    (found,) = comparison.differences(runs, "metr")
-    assert (found.methods, found.quantity) == (("direct", "bambi-0.95"), "mu")
-    assert found.means == pytest.approx((0.42, 0.56))
-    assert found.mcse == pytest.approx(math.hypot(0.02, 0.06) / math.sqrt(3))
+    assert pairs[0].mcse == pytest.approx(math.hypot(0.03, 0.03))
 
 
 @pytest.mark.parametrize(("other", "agrees"), [(0.524, True), (0.526, False), (math.nan, False)])
 def test_means_agree_within_4_mcse_and_a_little(other: float, agrees: bool) -> None:
     # 4 x 0.03 + 0.005 from 0.4.
-    found = comparison.Difference("metr", ("direct", "bambi-0.95"), "mu", (0.4, other), 0.03)
+    found = comparison.Difference("metr", ("direct", "bambi-cells"), "mu", (0.4, other), 0.03)
     assert found.agrees is agrees
 
 
-def test_a_limit_is_missed_from_below_only() -> None:
-    metr = problems.PROBLEMS["metr"]
-    assert comparison.missed_limits(metr, {"direct": 15.0, "pymc": 4.2}, "bambi-0.95") == []
-    assert comparison.missed_limits(metr, {"bambi-0.95": 1.0}, "bambi-0.95") == []
-    assert comparison.missed_limits(metr, {"direct": 14.9, "pymc": 4.2}, "bambi-0.95") == [
-        "metr: direct is 14.9 times bambi-0.95, not 15"
+def failures(found: Any) -> list[str]:
+    said: list[str] = []
+    return [*run.failures_of(problems.PROBLEMS["metr"], found, said.append), *said]
+
+
+def test_a_fast_wrong_answer_fails_the_run(found: Any) -> None:
+    assert failures(found) == []
+    wrong = merged(an_attempt("numpyro", means={"mu": 0.60, "sd(task)": 2.0}), into=found)
+    assert failures(wrong) == [
+        "the methods disagree: metr, mu: direct 0.400, numpyro 0.600 (MCSE 0.042)",
+        "the methods disagree: metr, mu: bambi-cells 0.400, numpyro 0.600 (MCSE 0.042)",
     ]
-    assert (
-        len(comparison.missed_limits(metr, {"direct": math.nan, "pymc": math.nan}, "bambi-0.95"))
-        == 2
-    )
 
 
-def test_the_table_fits_80_columns_and_shows_medians(runs: list[Any]) -> None:
-    text = run.table(problems.PROBLEMS["metr"], runs).text()
+def test_chains_with_divergences_prove_nothing_against_ours(found: Any) -> None:
+    changes = {"means": {"mu": 0.60, "sd(task)": 2.0}, "divergences": 9}
+    doubtful = merged(an_attempt("numpyro", **changes), into=found)
+    assert [text[:15] for text in failures(doubtful)] == ["Differs, but of"] * 2
+
+
+def test_gates_of_ours_must_pass(found: Any) -> None:
+    gates = ("3 divergences",)
+    text = failures(merged(an_attempt("pymc", divergences=3, failures=gates), into=found))
+    assert text == ["pymc on metr: 3 divergences"]
+
+
+def test_a_limit_is_missed_from_below_only(found: Any) -> None:
+    metr = problems.PROBLEMS["metr"]
+    assert metr.least_ratio == {("direct", "bambi-cells"): 10.0}
+    exact = merged(an_attempt("direct", ess=500.0), into=found)
+    assert comparison.missed_limits(metr, exact.results) == []
+    slow = merged(an_attempt("direct", ess=499.0), into=found)
+    assert comparison.missed_limits(metr, slow.results) == [
+        "metr: direct is 10.0 times bambi-cells, not 10"
+    ]
+
+
+def test_rounds_ask_for_the_draws_that_ess_lacks() -> None:
+    assert attempts.draws_for(100.0, an_attempt("numpyro", ess=60.0)) == 2000
+    assert attempts.draws_for(100.0, an_attempt("numpyro", ess=0.5)) == 16_000
+
+
+def test_time_to_ess_400_is_computed_from_tuning_and_draws() -> None:
+    # Sampling took 8 s, half of it tuning: at ESS 100 the draws must be four times as many.
+    last = an_attempt("numpyro", ess=100.0)
+    assert attempts.computed_cold_seconds(last) == pytest.approx(14.0 + 3 * 4.0)
+    enough = an_attempt("direct", ess=401.0)
+    cold = attempts.cold_seconds(problems.PROBLEMS["metr"], attempts.METHODS["direct"], enough)
+    assert (cold.cold_400_seconds, cold.cold_400_is_measured) == (14.0, True)
+
+
+def test_weighted_means_and_their_errors() -> None:
+    from arviz_stats.base import array_stats
+
+    rng = np.random.default_rng(1)
+    x = rng.exponential(size=(4, 5000))
+    # From Exponential(1) to Gamma(2): weights x, mean 2, and the error of a ratio estimate.
+    mean, error = attempts.weighted_mean(x, x, array_stats.mcse)
+    exact = math.sqrt(8 / x.size)  # E[x^2 (x - 2)^2] = 24 - 4 x 6 + 4 x 2
+    assert error == pytest.approx(exact, rel=0.15)
+    assert mean == pytest.approx(2.0, abs=4 * exact)
+    same = attempts.weighted_mean(x, np.ones_like(x), array_stats.mcse)
+    assert same == pytest.approx(attempts.weighted_mean(x, None, array_stats.mcse))
+
+
+def test_the_table_fits_80_columns_and_says_what_is_missing(found: Any) -> None:
+    skipped = {"rstanarm": "R is not installed"}
+    text = tables.table(problems.PROBLEMS["metr"], found.results, skipped).text()
     assert max(map(len, text.splitlines())) <= 80
-    (row,) = (line.split() for line in text.splitlines() if line.startswith("direct"))
-    assert row == ["direct", "1000", "10.0", "1000", "100", "50.0", "3", "300", "12.5"]
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("direct "))
+    assert row[:5] == ["direct", "10.0", "1000", "100", "125"]
+    assert row[-2:] == ["600", "20.0"]
+    assert "rstanarm is skipped: R is not installed" in text
+    assert "bambi-rows: over the limit: not done" in " ".join(text.split())
 
 
-def test_the_results_have_a_row_per_run_and_one_for_the_start(runs: list[Any]) -> None:
-    frame = run.results(runs, 0.25)
-    assert len(frame) == len(runs) + 1
-    assert frame["median_ratio_to_bambi-0.95"].tolist()[:3] == [12.5] * 3
-    assert frame.iloc[-1][["workload", "seconds"]].tolist() == ["startup", 0.25]
-    assert frame["draws"].dtype == "Int64"
+def test_the_figure_has_a_line_per_workload_and_open_marks_for_late_methods(found: Any) -> None:
+    made = plots.figure(found.results)
+    first = made.axes[0]
+    assert [label.get_text() for label in first.get_yticklabels()] == ["metr"]
+    marks = [dots for dots in first.collections if len(dots.get_offsets())]
+    assert sorted(float(dots.get_offsets()[0][0]) for dots in marks) == [0.1667, 5.0, 100.0]
+    assert [len(dots.get_facecolors()) for dots in marks].count(0) == 1
+
+
+def test_every_workload_is_named_once_and_says_what_it_is() -> None:
+    names = list(problems.PROBLEMS)
+    assert len(names) == 10
+    assert all(problem.about for problem in problems.PROBLEMS.values())
+    simulated = problems.PROBLEMS["sim_20x170x8"]
+    assert simulated.least_ratio["direct", "rstanarm"] == 80.0
+    assert simulated.missing == ""
+
+
+def test_the_simulated_workload_has_the_stated_cells_and_priors() -> None:
+    design = problems.PROBLEMS["sim_20x170x8"].design()
+    assert len(design.cells.trials) == 3400
+    assert set(design.cells.trials) == {8}
+    assert [c.name for c in design.components] == ["system", "task", "system:task"]
+    assert {c.prior.sigma for c in design.components} == {2.0}
+    assert (design.mu_prior.mu, design.mu_prior.sigma) == (0.0, 1.5)

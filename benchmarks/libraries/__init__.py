@@ -1,0 +1,1 @@
+"""One module per library: each lists the methods that `python -m benchmarks` can run."""
