@@ -13,6 +13,7 @@ from handmade import fit_by_hand
 from scipy import stats
 
 import gstudy as gs
+from gstudy.display import number
 from gstudy.study.estimable import assess
 
 
@@ -167,3 +168,23 @@ def test_a_level_without_the_component_has_no_icc(fits: gs.Fits) -> None:
         gs.level_summary(only)
     with pytest.raises(gs.QuantityError, match="fits by level are needed"):
         gs.level_summary(bare)
+
+
+def test_contrasts_say_the_name_and_scale_of_what_they_are_of(fits: gs.Fits) -> None:
+    named = {
+        "the re-run variance of the score": gs.rerun_noise,
+        "how far two re-runs differ": lambda fit: gs.rerun_noise(fit).difference(),
+        "the half-width of the score": lambda fit: gs.variance_budget(fit).half_width(),
+        "the pass rate": gs.score,
+        "ICC(task)": lambda fit: gs.icc(fit, "task"),
+    }
+    for name, quantity in named.items():
+        found = gs.contrasts(fits, quantity)
+        assert found.scale == "score"
+        text = found.table().text()
+        assert f"Differences of {name} by system: level minus reference" in text
+        assert "score scale" in text
+    variances = gs.contrasts(fits, gs.rerun_noise)
+    # Variances of a mean of 36 trials: thousandths, of which three decimals show next to nothing.
+    first = variances.summary().iloc[0]
+    assert number(first["upper"]) in variances.table().text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,37 @@ def test_a_file_without_the_new_fields_still_loads(tmp_path: Path) -> None:
     same_design(found, made)
     assert found.design.fixed == ()
     assert found.design.failed_runs == {}
+
+
+def test_own_sds_and_fixed_effects_answer_alike_from_a_file(varying: Fit, tmp_path: Path) -> None:
+    varying.save(tmp_path / "run.nc")
+    found = gs.load(tmp_path / "run.nc")
+    for name, array in varying.posterior["posterior"].to_dataset().variables.items():
+        other = found.posterior["posterior"][name].variable
+        assert array.dtype == other.dtype
+        if array.dtype.kind == "f":
+            assert array.values.tobytes() == other.values.tobytes()
+    for ask in (
+        gs.score,
+        lambda fit: gs.compare_systems(fit, "A:1", "B", seed=1),
+        lambda fit: gs.variance_budget(fit, system="B"),
+        lambda fit: gs.icc(fit, "task", system="A:1"),
+        lambda fit: gs.rerun_noise(fit, system="B"),
+    ):
+        assert ask(found).draws.values.tobytes() == ask(varying).draws.values.tobytes()
+        assert str(ask(found)) == str(ask(varying))
+
+
+@pytest.mark.parametrize("levels", [2, 3, 4, 7])
+def test_fixed_effects_are_shown_whole(levels: int) -> None:
+    names = [f"a-long-name-of-a-prompt-{k}-that-ends-alike" for k in range(levels)]
+    study = study_of(gs.Facet("prompt", role="controlled"), "task", within("run", "task", "prompt"))
+    sizes = {"prompt": levels, "task": 6, "run": 3}
+    table = gs.simulate(study, sizes, sd={}, seed=1)
+    table["prompt"] = table["prompt"].map(dict(zip(table["prompt"].unique(), names, strict=True)))
+    text = repr(fit_by_hand(assess(study, table)))
+    lines = text.splitlines()
+    assert len(lines) <= 15
+    assert max(map(len, lines)) <= 80
+    told = re.findall(r"(\S+)\s+[+-]\d\.\d\d\s+\[[+-]\d\.\d\d,\s+[+-]\d\.\d\d\]", text)
+    assert len(set(told)) == len(told) == min(levels, 4)

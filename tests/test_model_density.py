@@ -12,8 +12,9 @@ from models import DESIGNS, agree, crossed, nested, shape_of, slopes_agree, tole
 from pytensor.configdefaults import config
 
 from gstudy.model.direct import direct_posterior, spread
+from gstudy.model.fused import FusedBinomial
 from gstudy.model.graph import model_of
-from gstudy.model.likelihood import FusedBinomial, binomial_pass
+from gstudy.model.likelihood import binomial_pass
 from gstudy.model.parameterisation import parameterise
 
 POINTS = 100

@@ -29,7 +29,7 @@ from pytensor.compile.mode import Mode
 
 import gstudy as gs
 from gstudy.model.direct import direct_posterior
-from gstudy.model.gaussian import FusedGaussian
+from gstudy.model.fused import FusedGaussian
 from gstudy.model.sampling import fit
 from gstudy.model.sweep import shifting_pairs
 from gstudy.study.priors import Prior

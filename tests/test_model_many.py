@@ -257,11 +257,28 @@ def test_a_level_that_cannot_be_fitted_is_named_or_skipped() -> None:
     message = "system 'B' cannot be fitted: nothing can vary here: no component is left"
     with pytest.raises(gs.DataError, match=message):
         gs.fit_by(counts_study(), lone, by="system", **QUICK)
-    fits = gs.fit_by(counts_study(), lone, by="system", on_error="skip", **QUICK)
+    skipped = r"1 of 3 levels of system cannot be fitted and is skipped: 'B': nothing can vary"
+    with pytest.warns(gs.EstimabilityWarning, match=skipped):
+        fits = gs.fit_by(counts_study(), lone, by="system", on_error="skip", **QUICK)
     assert list(fits) == ["A", "C"]
     assert list(fits.failures) == ["B"]
     with pytest.raises(gs.QuantityError, match="system 'B' could not be fitted: nothing can vary"):
         fits["B"]
+
+
+def test_levels_that_fail_for_one_reason_are_told_together() -> None:
+    table = counts_table()
+    lone = table[(table["system"] == "A") | (table["task"] == "t0")]
+    with pytest.raises(gs.DataError, match="system 'B', 'C' cannot be fitted: nothing can vary"):
+        gs.fit_by(counts_study(), lone, by="system", **QUICK)
+    skipped = r"2 of 3 levels of system cannot be fitted and are skipped: 'B', 'C': nothing can"
+    how = {**QUICK, "draws": 1000, "tune": 500}
+    with pytest.warns(gs.EstimabilityWarning, match=skipped) as told:
+        fits = gs.fit_by(counts_study(), lone, by="system", on_error="skip", **how)
+    assert [str(w.message) for w in told][1:] == []
+    table_ = fits.table()
+    assert table_.title == "1 independent fit, one per level of system"
+    assert [note for note in table_.notes if note.startswith("not fitted: 'B', 'C': nothing can")]
 
 
 def test_a_level_without_a_usable_trial_is_named() -> None:

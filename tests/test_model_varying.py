@@ -15,7 +15,7 @@ from pytensor.configdefaults import config
 from scipy import stats
 
 import gstudy as gs
-from gstudy.model.correlated import cholesky_draws, partial_shapes
+from gstudy.model.factors import cholesky_draws, partial_shapes
 from gstudy.model.levels import recover_levels
 from gstudy.model.own_graph import own_model
 from gstudy.model.parameterisation import LOCATION, MU_SCALE
@@ -51,6 +51,23 @@ def judged(mu: str = "Normal") -> Assessment:
     table = random_trials(levels, seed=4, share=0.8)
     # One system lacks a task.
     return checked(study, table[(table["system"] != "1") | (table["task"] != "2")])
+
+
+@cache
+def placed() -> Assessment:
+    """Own sds of tasks, at three levels of a controlled place, which tasks interact with."""
+    study = study_of(
+        gs.Facet("task", role="legitimate", varies="system"),
+        gs.Facet("place", role="controlled"),
+        within("rollout", "system", "task", "place"),
+        object="system",
+        interactions=["task:place"],
+        priors={"mu": {"dist": "Normal", "mu": 0.3, "sigma": 1.5}},
+    )
+    table = random_trials({"system": 3, "task": 4, "place": 3, "rollout": 3}, seed=5, share=0.8)
+    found = checked(study, table)
+    assert [component.name for component in found.fixed] == ["place"]
+    return found
 
 
 @cache
@@ -121,13 +138,21 @@ class Unpacked:
             if block.name == "task" or block.name == "system":
                 continue
             segments = block.segments
-            own = values[f"sd({block.name})"] * np.ones(block.n_segments)
+            own = self._sd(block, values)
             out[block.name] = values[f"z({block.name})"] * (own @ segments.member)
-            means = own**2 / segments.sizes
+            # The mean of fixed effects is none: it is mu.
+            means = 0.0 * own if block.component.fixed else own**2 / segments.sizes
             total += np.diag(means) if block.n_segments == 3 else means[0]
         out["total"] = total
         out["levels"] = v.base.mu_mean + (np.linalg.cholesky(total) @ values[LOCATION])[:, 0]
         return out | {name: values[name] for name in values if name.startswith(("sd(", "scale"))}
+
+    @staticmethod
+    def _sd(block: Any, values: dict[str, Any]) -> np.ndarray:
+        """Sd of each segment; of fixed effects that of their prior."""
+        component = block.component
+        sd = component.prior.sigma if component.fixed else values[f"sd({block.name})"]
+        return sd * np.ones(block.n_segments)
 
     def _mu_variance(self, values: dict[str, Any]) -> Any:
         return self.varying.base.mu_sd**2 * values.get(MU_SCALE, 1.0)
@@ -160,7 +185,7 @@ class Unpacked:
             effects = found[block.name].ravel()
             eta = eta + effects[v.base.index[:, c] - part.start]
             if block.name != "task":
-                own = found[f"sd({block.name})"] * np.ones(block.n_segments)
+                own = self._sd(block, found)
                 for row, sd in zip(block.segments.member, own, strict=True):
                     log_p += zero_sum(effects[row == 1][None], sd[None, None] ** 2)
         law = stats.multivariate_normal(np.full(3, v.base.mu_mean), found["total"])
@@ -195,11 +220,11 @@ def zero_sum(effects: np.ndarray, covariance: np.ndarray) -> float:
     return float(-0.5 * (squares + (size - 1) * log_det))
 
 
-@pytest.mark.parametrize("mu", ["Normal", "StudentT"])
-def test_the_density_is_that_of_the_declared_model(mu: str) -> None:
+@pytest.mark.parametrize("kind", ["Normal", "StudentT", "fixed effects"])
+def test_the_density_is_that_of_the_declared_model(kind: str) -> None:
     """Through a numerical Jacobian, from the sampler's coordinates to sds, correlations, effects
     and levels; constants too."""
-    model = Unpacked(judged(mu))
+    model = Unpacked(placed() if kind == "fixed effects" else judged(kind))
     rng = np.random.default_rng(3)
     # Of n numbers that sum to zero the first n - 1 are an orthonormal basis but for sqrt(n).
     zero_sums = [len(model.varying.labels) * [4]] + [
@@ -588,12 +613,6 @@ def test_copies_and_a_system_that_never_passes(case: str, shared: Path) -> None:
     else:
         # Nothing is learned: LKJ(2) of two systems has mean 0 and sd 1 / sqrt(5).
         assert correlation.std() == pytest.approx(5**-0.5, abs=0.1)
-
-
-def test_the_direct_sampler_has_no_own_sds() -> None:
-    found = compared()
-    with pytest.raises(gs.DeclarationError, match=r'own sds \(varies\).*Use sampler="pymc"'):
-        gs.fit(found.study, found, sampler="direct")
 
 
 def test_build_model_is_the_own_model_and_its_prior_can_be_drawn() -> None:

@@ -17,18 +17,19 @@ from gstudy.model.direct import log_posterior
 
 if TYPE_CHECKING:
     from gstudy.model.direct import DirectPosterior
-    from gstudy.model.parameterisation import Parameterisation
 
-__all__ = ["compile_direct"]
+__all__ = ["LOG_POSTERIOR", "carray", "compile_direct", "nutpie_model", "status"]
+
+Floats = NDArray[np.float64]
 
 HEADER = 8
-"""Numbers before the arrays: length, blocks, priors, effects, cells and family."""
+"""Numbers before the arrays: length, blocks, priors, effects, cells, family and most above."""
 
 carray: Any = vars(numba)["carray"]
 """An array at an address; numba knows it by identity."""
 
 _DOUBLES = numba.types.CPointer(numba.types.double)
-_LOG_POSTERIOR = numba.types.int64(
+LOG_POSTERIOR = numba.types.int64(
     numba.types.uint64, _DOUBLES, _DOUBLES, _DOUBLES, numba.types.voidptr
 )
 _EXPAND = numba.types.int64(
@@ -38,7 +39,17 @@ _EXPAND = numba.types.int64(
 _GRADIENT_NOT_FINITE, _VALUE_NOT_FINITE = 3, 4
 
 
-@numba.cfunc(_LOG_POSTERIOR, cache=True, error_model="numpy")
+@numba.njit(nogil=True, cache=True)
+def status(value, slope, gradient):  # pragma: no cover - compiled
+    """Hand the slope over as the gradient; 0, or why the trajectory ends here."""
+    for i in range(slope.shape[0]):
+        gradient[i] = slope[i]
+        if not np.isfinite(slope[i]):
+            return _GRADIENT_NOT_FINITE
+    return 0 if np.isfinite(value) else _VALUE_NOT_FINITE
+
+
+@numba.cfunc(LOG_POSTERIOR, cache=True, error_model="numpy")
 def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     # pragma: no cover - compiled
     n = np.int64(n_free)
@@ -53,6 +64,9 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     at += 3 * n_blocks
     kinds = ints[at : at + n_priors]
     at += n_priors
+    n_above = ints[6]
+    above = ints[at : at + n_effects * n_above].reshape((n_effects, n_above))
+    at += n_effects * n_above
     index = ints[at : at + n_cells * n_blocks].reshape((n_cells, n_blocks))
     at += n_cells * n_blocks
     prior_a = floats[at : at + n_priors]
@@ -66,15 +80,10 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     trials = floats[at + n_cells : at + 2 * n_cells]
     found, slope = log_posterior(
         carray(x_, (n,)), sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores,
-        weights, index, observed, trials, family, floats[at + 2 * n_cells : length],
+        weights, above, index, observed, trials, family, floats[at + 2 * n_cells : length],
     )  # fmt: skip
     carray(value_, (1,))[0] = found
-    gradient = carray(gradient_, (n,))
-    for i in range(n):
-        gradient[i] = slope[i]
-        if not np.isfinite(slope[i]):
-            return _GRADIENT_NOT_FINITE
-    return 0 if np.isfinite(found) else _VALUE_NOT_FINITE
+    return status(found, slope, carray(gradient_, (n,)))
 
 
 @numba.cfunc(_EXPAND, cache=True)
@@ -89,17 +98,29 @@ def _expand_c(n_free, n_expanded, x_, out_, buffer):
 
 def compile_direct(posterior: DirectPosterior) -> Any:
     """A nutpie model whose draws are the unconstrained vectors, under the name "x"."""
+    p = posterior.parameterisation
+    return nutpie_model(_log_posterior_c, _packed(posterior), p.start, p.start_width)
+
+
+def nutpie_model(log_posterior_c: Any, packed: Floats, start: Floats, start_width: Floats) -> Any:
+    """A C function and the buffer it reads as a nutpie model, whose chains start within
+    `start_width` of `start` (n_free,)."""
     from nutpie.compile_pymc import CompiledPyMCModel
 
-    n = posterior.n_free
+    n = len(start)
+
+    def first_point(seed: int) -> Floats:
+        step = np.random.default_rng(seed).uniform(-1.0, 1.0, n)
+        return np.asarray(start + start_width * step)
+
     return CompiledPyMCModel(
         dims={},
-        compiled_logp_func=_log_posterior_c,
+        compiled_logp_func=log_posterior_c,
         compiled_expand_func=_expand_c,
-        initial_point_func=lambda seed: _first_point(posterior.parameterisation, seed),
+        initial_point_func=first_point,
         shared_data={},
         shared_var_keys={},
-        user_data=_packed(posterior),
+        user_data=packed,
         n_expanded=n,
         shape_info=(["x"], [slice(0, n)], [(n,)]),
         logp_func=None,
@@ -110,20 +131,17 @@ def compile_direct(posterior: DirectPosterior) -> Any:
     )
 
 
-def _first_point(p: Parameterisation, seed: int) -> NDArray[np.float64]:
-    """Coordinates are standardised: a start within one sd of where a rough mode would be."""
-    return p.start + p.start_width * np.random.default_rng(seed).uniform(-1.0, 1.0, p.n_free)
-
-
-def _packed(posterior: DirectPosterior) -> NDArray[np.float64]:
+def _packed(posterior: DirectPosterior) -> Floats:
     """All arguments of `log_posterior` but x, in one buffer of 8-byte numbers."""
     (
-        sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores, weights, index,
-        observed, trials, family, numbers,
+        sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores, weights, above,
+        index, observed, trials, family, numbers,
     ) = posterior.arguments  # fmt: skip
-    whole = [part.astype(np.int64).ravel() for part in (sizes, zero_sum, swept, kinds, index)]
+    whole = [
+        part.astype(np.int64).ravel() for part in (sizes, zero_sum, swept, kinds, above, index)
+    ]
     real = [prior_a, prior_b, information, scores, weights, observed, trials, numbers]
     length = HEADER + sum(part.size for part in (*whole, *real))
-    head = [length, len(sizes), len(kinds), len(weights), len(index), family]
+    head = [length, len(sizes), len(kinds), len(weights), len(index), family, above.shape[1]]
     header = np.array(head + [0] * (HEADER - len(head)), dtype=np.int64)
     return np.concatenate([*(part.view(np.float64) for part in (header, *whole)), *real])

@@ -14,32 +14,18 @@ from numpy.typing import NDArray
 from pymc.distributions.transforms import ZeroSumTransform
 from pymc.logprob.transforms import Transform
 
-from gstudy.model.innovations import Innovations
+from gstudy.model.fused_innovations import Innovations
 
 __all__ = [
-    "LKJ_SHAPE",
     "InnovationsStandardised",
     "cholesky",
-    "cholesky_draws",
-    "partial_shapes",
     "standard_innovations",
 ]
 
 Floats = NDArray[np.float64]
 
-LKJ_SHAPE = 2.0
-
 LOG_2PI = np.asarray(np.log(2.0 * np.pi))
 LOG_4 = np.asarray(np.log(4.0))
-
-
-def partial_shapes(n_systems: int) -> Floats:
-    """Shapes b of the partial correlations, ``2 Beta(b, b) - 1``, that make R LKJ(2).
-
-    Below the diagonal, row after row; ``b = 2 + (S - 2 - column) / 2``.
-    """
-    _, column = np.tril_indices(n_systems, -1)
-    return np.asarray(LKJ_SHAPE + (n_systems - 2 - column) / 2.0)
 
 
 def cholesky(partial: Any, n_systems: int) -> Any:
@@ -53,17 +39,6 @@ def cholesky(partial: Any, n_systems: int) -> Any:
     log_root = zeros[below].set(0.5 * (LOG_4 + pt.log(partial) + pt.log1p(-partial)))
     before = np.triu(np.ones((n_systems, n_systems)), 1)
     return (z + np.eye(n_systems)) * pt.exp(pt.dot(log_root, before))
-
-
-def cholesky_draws(partial: Floats, n_systems: int) -> Floats:
-    """`cholesky` of draws (..., n_partial): arrays (..., S, S)."""
-    below = np.tril_indices(n_systems, -1)
-    z = np.zeros((*partial.shape[:-1], n_systems, n_systems))
-    z[(..., *below)] = 2.0 * partial - 1.0
-    root = np.ones_like(z)
-    root[(..., *below)] = 2.0 * np.sqrt(partial * (1.0 - partial))
-    before = np.cumprod(np.concatenate([np.ones_like(root[..., :1]), root], axis=-1), axis=-1)
-    return np.asarray(np.tril((z + np.eye(n_systems)) * before[..., :-1]))
 
 
 class InnovationsStandardised(Transform):

@@ -115,6 +115,41 @@ def _place_back(sd, swept, scores, scales, w, d_effects):
     return d_log_sd
 
 
+@numba.njit(nogil=True, cache=True)
+def _compensate(scores, information, above, effects, found):  # pragma: no cover - compiled
+    """Scores less what the effects above already explain."""
+    for i in range(scores.shape[0]):
+        total = 0.0
+        for k in range(above.shape[1]):
+            if above[i, k] < 0:
+                break
+            total += effects[above[i, k]]
+        found[i] = scores[i] - information[i] * total
+
+
+@numba.njit(nogil=True, cache=True)
+def _compensate_back(information, above, scales, d_w, d_effects):  # pragma: no cover - compiled
+    """Add to the gradient in the effects above what comes through `_compensate`."""
+    for i in range(information.shape[0]):
+        back = information[i] * scales[i] * d_w[i]
+        for k in range(above.shape[1]):
+            if above[i, k] < 0:
+                break
+            d_effects[above[i, k]] -= back
+
+
+@numba.njit(nogil=True, cache=True)
+def _begins(sizes, zero_sum, n_scales):  # pragma: no cover - compiled
+    """Where each block's coordinates and effects begin."""
+    at_x, at_u = np.empty_like(sizes), np.empty_like(sizes)
+    x, u = n_scales, 0
+    for c in range(sizes.shape[0]):
+        at_x[c], at_u[c] = x, u
+        x += sizes[c] - 1 if zero_sum[c] else sizes[c]
+        u += sizes[c]
+    return at_x, at_u
+
+
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def log_posterior(
     x,
@@ -127,6 +162,7 @@ def log_posterior(
     information,
     scores,
     weights,
+    above,
     index,
     observed,
     trials,
@@ -137,8 +173,9 @@ def log_posterior(
 
     `sizes`, `zero_sum`, `swept` have one entry per block, `kinds`, `prior_a`, `prior_b` (see
     `sd_priors`) too and one more for a residual sd; `information`, `scores` and `weights` one per
-    effect. `observed` and `trials` are passes and trials of each cell, or mean scores and their
-    precision. `numbers` has mu_mean, mu_sd, mu_nu, squares, n_trials and the sum of all constants.
+    effect, `above` a row with the places of the effects above it. `observed` and `trials` are
+    passes and trials of each cell, or mean scores and their precision. `numbers` has mu_mean,
+    mu_sd, mu_nu, squares, n_trials and the sum of all constants.
     The density is that of the PyMC model on its unconstrained scale.
     """
     n_blocks = sizes.shape[0]
@@ -149,8 +186,10 @@ def log_posterior(
     w = np.empty(n_effects)
     scales = np.empty(n_effects)
     effects = np.empty(n_effects)
+    known_scores = np.empty(n_effects)
     log_p = numbers[5]
     n_scales = 0
+    n_random = 0  # blocks with an sd to estimate: they come first
     for c in range(kinds.shape[0]):
         if kinds[c] == KNOWN:
             sds[c] = prior_a[c]
@@ -160,6 +199,7 @@ def log_posterior(
         grad[n_scales] = slope
         if c < n_blocks:
             sds[c] = np.exp(x[n_scales])
+            n_random += 1
         n_scales += 1
     mean_variance = mu_sd * mu_sd
     if mu_nu > 0.0:
@@ -170,8 +210,11 @@ def log_posterior(
         n_scales += 1
     mu_variance = mean_variance
     mean = x[x.shape[0] - 1]  # the swept mean: mu plus the mean effect of each swept component
-    at_x, at_u, at_sd = n_scales, 0, 0
-    for c in range(n_blocks):
+    first_x, first_u = _begins(sizes, zero_sum, n_scales)
+    for step in range(n_blocks):
+        # Fixed effects, which are above others, come before these.
+        c = (step + n_random) % n_blocks
+        at_x, at_u = first_x[c], first_u[c]
         part = slice(at_u, at_u + sizes[c])
         n_free = sizes[c] - 1 if zero_sum[c] else sizes[c]
         sd = sds[c]
@@ -181,8 +224,10 @@ def log_posterior(
             _spread(x[at_x : at_x + n_free], w[part])
         else:
             w[part] = x[at_x : at_x + n_free]
+        given = known_scores[part]
+        _compensate(scores[part], information[part], above[part], effects, given)
         log_p += _place(
-            sd, zero_sum[c], w[part], information[part], scores[part], scales[part], effects[part]
+            sd, zero_sum[c], w[part], information[part], given, scales[part], effects[part]
         )
         sum_sq = 0.0
         for i in range(at_u, at_u + sizes[c]):
@@ -190,11 +235,8 @@ def log_posterior(
             mean -= weights[i] * effects[i]
         sum_sq /= sd * sd
         log_p -= n_free * (0.5 * LOG_2PI + np.log(sd)) + 0.5 * sum_sq
-        if kinds[c] != KNOWN:
-            grad[at_sd] += sum_sq - n_free
-            at_sd += 1
-        at_x += n_free
-        at_u += sizes[c]
+        if c < n_random:
+            grad[c] += sum_sq - n_free
     off = mean - mu_mean
     log_p -= 0.5 * (LOG_2PI + np.log(mean_variance) + off * off / mean_variance)
     d_variance = 0.5 * (off * off / mean_variance - 1.0) / mean_variance
@@ -203,36 +245,36 @@ def log_posterior(
     if family == BINARY:
         value, d_mean = binomial_pass(mean, effects, index, observed, trials, d_effects)
     else:
-        log_sd = x[at_sd] if family == RESIDUAL_SD else 0.0
+        log_sd = x[n_random] if family == RESIDUAL_SD else 0.0
         value, d_mean, slope = gaussian_pass(
             mean, effects, index, observed, trials, log_sd, numbers[3], numbers[4], d_effects
         )
         if family == RESIDUAL_SD:
-            grad[at_sd] += slope
+            grad[n_random] += slope
     log_p += value
     d_mean -= off / mean_variance
     grad[x.shape[0] - 1] = d_mean
     if mu_nu > 0.0:
         grad[n_scales - 1] += d_variance * mu_variance
-    at_x, at_u, at_sd = n_scales, 0, 0
-    for c in range(n_blocks):
+    for step in range(n_blocks - 1, -1, -1):
+        c = (step + n_random) % n_blocks
+        at_x, at_u = first_x[c], first_u[c]
         part = slice(at_u, at_u + sizes[c])
         n_free = sizes[c] - 1 if zero_sum[c] else sizes[c]
         sd = sds[c]
         for i in range(at_u, at_u + sizes[c]):
             d_effects[i] -= weights[i] * d_mean + effects[i] / (sd * sd)
-        slope = _place_back(sd, zero_sum[c], scores[part], scales[part], w[part], d_effects[part])
-        if kinds[c] != KNOWN:
-            grad[at_sd] += slope
+        d_w = d_effects[part]
+        slope = _place_back(sd, zero_sum[c], known_scores[part], scales[part], w[part], d_w)
+        _compensate_back(information[part], above[part], scales[part], d_w, d_effects)
+        if c < n_random:
+            grad[c] += slope
             if swept[c]:
-                grad[at_sd] += d_variance * 2.0 * sd * sd / sizes[c]
-            at_sd += 1
+                grad[c] += d_variance * 2.0 * sd * sd / sizes[c]
         if zero_sum[c]:
-            _spread_back(d_effects[part], grad[at_x : at_x + n_free])
+            _spread_back(d_w, grad[at_x : at_x + n_free])
         else:
-            grad[at_x : at_x + n_free] = d_effects[part]
-        at_x += n_free
-        at_u += sizes[c]
+            grad[at_x : at_x + n_free] = d_w
     return log_p, grad
 
 
@@ -257,19 +299,29 @@ class DirectPosterior:
         """Draws (..., n_free) to the values of the PyMC model's free variables, by name."""
         p = self.parameterisation
         values = {name: np.exp(x[..., i]) for i, name in enumerate(scale_names(p))}
-        at = p.n_scales
-        for block, part in zip(p.blocks, p.slices(), strict=True):
-            w = x[..., at : at + block.n_free]
-            if block.n_free:
-                sd = block.prior.sigma if block.fixed else values[f"sd({block.name})"][..., None]
-                given = sd**2 / (1.0 + sd**2 * p.information[part])
-                w = spread(w) if block.zero_sum else w
-                effects = np.sqrt(given) * w + given * p.scores[part]
-                mean = effects.mean(axis=-1, keepdims=True) if block.zero_sum else 0.0
-                values[block.variable] = effects - mean
-            at += block.n_free
+        n_effects = len(p.weights)
+        # One more, which is 0: the place of no effect.
+        effects = np.zeros((*x.shape[:-1], n_effects + 1))
+        begins = p.n_scales + np.cumsum([0, *(block.n_free for block in p.blocks)])
+        for c in p.order:
+            block, part = p.blocks[c], p.slices()[c]
+            if block.n_free == 0:
+                continue
+            w = x[..., begins[c] : begins[c + 1]]
+            sd = block.prior.sigma if block.fixed else values[f"sd({block.name})"][..., None]
+            given = sd**2 / (1.0 + sd**2 * p.information[part])
+            others = effects_above(effects, p.above[part])
+            score = p.scores[part] - p.information[part] * others
+            found = np.sqrt(given) * (spread(w) if block.zero_sum else w) + given * score
+            mean = found.mean(axis=-1, keepdims=True) if block.zero_sum else 0.0
+            effects[..., part] = values[block.variable] = found - mean
         values[LOCATION] = x[..., -1]
         return values
+
+
+def effects_above(effects: NDArray[np.float64], above: NDArray[np.int32]) -> Any:
+    """Sum of the effects above each effect of one component; the last of `effects` is 0."""
+    return sum((effects[..., above[:, k]] for k in range(above.shape[1])), start=0.0)
 
 
 def spread(free: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -307,6 +359,7 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
         p.information,
         p.scores,
         p.weights,
+        p.above,
         p.index,
         p.successes if graded is None else graded.means,
         p.trials if graded is None else graded.precision,

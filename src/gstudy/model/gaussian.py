@@ -7,16 +7,11 @@ direct path, so the two cannot differ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
-import pytensor.tensor as pt
 from numpy.typing import NDArray
-from pytensor.gradient import disconnected_type
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
 
 from gstudy.errors import DataError, explain
 
@@ -24,7 +19,7 @@ if TYPE_CHECKING:
     from gstudy.study.cells import Cells
     from gstudy.study.priors import Prior
 
-__all__ = ["FusedGaussian", "GradedScores", "gaussian_pass", "graded_scores"]
+__all__ = ["GradedScores", "gaussian_pass", "graded_scores"]
 
 Floats = NDArray[np.float64]
 
@@ -108,7 +103,8 @@ def _never_differ(cells: Cells, squares: float) -> bool:
     cell and one component has a level for each cell, or all scores are one number."""
     assert cells.graded is not None
     means = cells.graded.mean
-    rounding = 1e-20 * float(np.sum(cells.trials * means**2))
+    # Scores are as exact as their size: a part in 1e14 of it.
+    rounding = 1e-28 * float(np.sum(cells.trials * means**2))
     if squares > rounding:
         return False
     saturated = any(component.n_levels == len(means) for component in cells.components)
@@ -158,53 +154,3 @@ def gaussian_pass(mu, effects, index, means, precision, log_sd, squares, n_trial
             d_effects[index[i, c]] += pull
     off *= share
     return -n_trials * log_sd - 0.5 * off, d_mu, off - n_trials
-
-
-class FusedGaussian(Op):
-    """PyTensor Op around `gaussian_pass`: value and gradient are computed together.
-
-    Inputs: mu (scalar), effects (vector), log_sd (scalar), index (cells by components), means,
-    precision, squares and n_trials (scalars). Outputs: log-likelihood, its gradients in mu, in the
-    effects and in log_sd.
-    """
-
-    __props__ = ()
-
-    def make_node(self, *inputs: Any) -> Apply[Any]:
-        outputs = [pt.dscalar(), pt.dscalar(), pt.dvector(), pt.dscalar()]
-        return Apply(self, list(map(pt.as_tensor_variable, inputs)), outputs)
-
-    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
-        mu, effects, log_sd, index, means, precision, squares, n_trials = inputs
-        d_effects = np.empty_like(effects)
-        log_p, d_mu, d_log_sd = gaussian_pass(
-            mu.item(), effects, index, means, precision, log_sd.item(), squares.item(),
-            n_trials.item(), d_effects,
-        )  # fmt: skip
-        for storage, value in zip(output_storage, (log_p, d_mu, d_effects, d_log_sd), strict=True):
-            storage[0] = np.asarray(value)
-
-    def infer_shape(self, node: Apply[Any], shapes: Any) -> list[Any]:
-        return [(), (), shapes[1], ()]
-
-    def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
-        return [[True] * 4] * 3 + [[False] * 4] * 5
-
-    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-        d_log_p = cotangents[0]
-        slopes = [d_log_p * slope for slope in outputs[1:]]
-        return [*slopes, *(disconnected_type() for _ in inputs[3:])]
-
-
-@register_funcify_default_op_cache_key(FusedGaussian)
-def _funcify_fused_gaussian(op: FusedGaussian, node: Apply[Any], **kwargs: Any) -> tuple[Any, int]:
-    @numba.njit(nogil=True)
-    def fused_gaussian(mu, effects, log_sd, index, means, precision, squares, n_trials):
-        d_effects = np.empty_like(effects)
-        log_p, d_mu, d_log_sd = gaussian_pass(
-            mu.item(), effects, index, means, precision, log_sd.item(), squares.item(),
-            n_trials.item(), d_effects,
-        )  # fmt: skip
-        return np.asarray(log_p), np.asarray(d_mu), d_effects, np.asarray(d_log_sd)
-
-    return fused_gaussian, KERNEL_VERSION

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstudy.model.gaussian import FusedGaussian
-from gstudy.model.likelihood import FusedBinomial
+from gstudy.model.ancestors import NONE
+from gstudy.model.fused import FusedBinomial, FusedGaussian
 from gstudy.model.parameterisation import (
     LOCATION,
     MU_SCALE,
@@ -18,12 +18,14 @@ from gstudy.model.parameterisation import (
     parameterise,
 )
 from gstudy.model.sd_priors import pymc_prior
-from gstudy.model.transforms import Standardised, SweptStandardised
+from gstudy.model.transforms import Compensated, Standardised, SweptStandardised
 from gstudy.study.cells import Cells
 from gstudy.study.declaration import Study
 from gstudy.study.estimable import Assessment, check
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pymc as pm
 
 __all__ = ["build_model", "model_of", "observe", "prior_variance_of_mu"]
@@ -92,11 +94,7 @@ def model_of(parameterisation: Parameterisation, cells: Cells) -> pm.Model:
             sd**2 / b.size for b, sd in zip(p.random, sds, strict=True) if b.swept
         )
         known = [np.asarray(b.prior.sigma) for b in p.blocks if b.fixed]
-        blocks = [
-            _effects(block, sd, p.information[part], p.scores[part])
-            for block, sd, part in zip(p.blocks, [*sds, *known], p.slices(), strict=True)
-        ]
-        effects = pt.concatenate(blocks) if blocks else pt.zeros(0)
+        effects = _all_effects(p, [*sds, *known])
         shift = pt.dot(p.weights, effects)
         location = pm.Normal(LOCATION, mu=p.mu_mean + shift, sigma=pt.sqrt(variance))
         observe(p, location - shift, effects, residual)
@@ -159,13 +157,38 @@ def _coords(cells: Cells, p: Parameterisation) -> dict[str, Any]:
     return coords | {"cell": np.arange(len(p.trials))}
 
 
-def _effects(block: Block, sd: Any, information: Floats, scores: Floats) -> Any:
+def _all_effects(p: Parameterisation, sds: Sequence[Any]) -> Any:
+    """Effects of all components laid end to end: those above before those below."""
+    import pytensor.tensor as pt
+
+    found: list[Any] = [None] * len(p.blocks)
+    for c in p.order:
+        part = p.slices()[c]
+        above = _sum_above(p, p.above[part], found)
+        known = p.information[part], p.scores[part]
+        found[c] = _effects(p.blocks[c], sds[c], *known, above)
+    return pt.concatenate(found) if found else pt.zeros(0)
+
+
+def _sum_above(p: Parameterisation, above: NDArray[np.int32], found: Sequence[Any]) -> Any:
+    """Sum of the effects above each effect of a component, None where there are none."""
+    total = None
+    for places in above.T[above[0] != NONE] if len(above) else ():
+        block = next(c for c, part in enumerate(p.slices()) if part.start <= places[0] < part.stop)
+        term = found[block][places - p.slices()[block].start]
+        total = term if total is None else total + term
+    return total
+
+
+def _effects(block: Block, sd: Any, information: Floats, scores: Floats, above: Any) -> Any:
     """Effects of one component: normal, summing to zero where swept or fixed."""
     import pymc as pm
     import pytensor.tensor as pt
 
     if block.n_free == 0:
         return pt.zeros(block.size)
+    if above is not None:
+        return _effects_below(block, sd, information, scores, above)
     if block.zero_sum:
         transform = SweptStandardised(information, scores)
         return pm.ZeroSumNormal(
@@ -177,6 +200,34 @@ def _effects(block: Block, sd: Any, information: Floats, scores: Floats) -> Any:
         sd,
         dims=block.name,
         default_transform=Standardised(information, scores),
+    )
+
+
+def _effects_below(block: Block, sd: Any, information: Floats, scores: Floats, above: Any) -> Any:
+    """The same where effects lie above: they have no part in the density, only in the sampler's
+    coordinates (see `Compensated`)."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    constant = np.asarray(0.5 * np.log(2.0 * np.pi))
+
+    def log_density(value: Any, sigma: Any, _: Any) -> Any:
+        return -0.5 * pt.sum((value / sigma) ** 2) - block.n_free * (constant + pt.log(sigma))
+
+    def draw(sigma: Any, above: Any, rng: Any = None, size: Any = None) -> Floats:
+        drawn = sigma * rng.standard_normal((*(size or ()), above.shape[-1]))
+        return np.asarray(drawn - block.zero_sum * drawn.mean(axis=-1, keepdims=True))
+
+    return pm.CustomDist(
+        block.variable,
+        sd,
+        above,
+        logp=log_density,
+        random=draw,
+        support_point=lambda rv, size, sigma, above: pt.zeros_like(above),
+        signature="(),(k)->(k)",
+        dims=block.name,
+        default_transform=Compensated(information, scores, zero_sum=block.zero_sum),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gstudy.model.correlated import cholesky_draws
+from gstudy.model.factors import cholesky_draws
 from gstudy.model.parameterisation import LOCATION, MU_SCALE
 
 if TYPE_CHECKING:

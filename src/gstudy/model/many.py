@@ -18,7 +18,7 @@ from gstudy.errors import (
     GstudyError,
     explain,
 )
-from gstudy.fits.many import Fits, listed_labels
+from gstudy.fits.many import Fits, grouped_failures, listed_labels
 from gstudy.model.sampling import fit_assessed
 from gstudy.model.settings import TARGET_ACCEPT, Settings, can_show_progress, make_settings
 from gstudy.study.estimable import assess
@@ -56,6 +56,7 @@ def fit_by(
     target_accept: float = TARGET_ACCEPT,
     progress: bool = True,
     store_effects: bool | None = None,
+    until: int | None = None,
 ) -> Fits:
     """One independent fit per level: each system, or domain, with its own mean and variances.
 
@@ -79,8 +80,8 @@ def fit_by(
         As for `gstudy.fit`; "direct" needs no compilation.
     on_error : {"raise", "skip"}
         "skip": levels that cannot be fitted are kept in `Fits.failures`.
-    draws, tune, chains, target_accept, store_effects
-        As for `gstudy.fit`.
+    draws, tune, chains, target_accept, store_effects, until
+        As for `gstudy.fit`; with `until` each level stops when it has its effective sizes.
     cores : int, optional
         Chains of one fit sampled at the same time; by default all processors for fits one after
         the other, and 1 for several at the same time.
@@ -101,9 +102,10 @@ def fit_by(
     Warns
     -----
     EstimabilityWarning
-        Once: the components that are left out, and at which levels.
+        Once: the components that are left out, and at which levels; and the levels that are
+        skipped, by reason.
     ConvergenceWarning
-        Once: the levels whose fit fails a gate.
+        Once: the levels whose fit fails a gate; and those where `until` was not reached.
 
     Notes
     -----
@@ -130,6 +132,7 @@ def fit_by(
         target_accept=target_accept,
         progress=False,
         store_effects=store_effects,
+        until=until,
     )
     by, parts = split_by(study, trials, by)
     designs, failures = _assessed(parts, by, on_error)
@@ -140,8 +143,10 @@ def fit_by(
     refused = {label: found for label, found in outcomes.items() if isinstance(found, GstudyError)}
     if on_error == "raise":
         _raise_first(refused, by)
+    _warn_of_skipped(failures | refused, len(parts), by)
     found = Fits(fits, study, by, failures | refused, settings.seed)
     _warn_of_failed_gates(found, stacklevel=3)
+    _warn_of_missed(found, stacklevel=3)
     return found
 
 
@@ -219,11 +224,25 @@ def _varying(design: Assessment) -> Assessment:
 
 
 def _raise_first(failures: Mapping[str, GstudyError], by: str) -> None:
-    """The first failure, with its level and the others' names."""
-    for label, error in failures.items():
-        others = [name for name in failures if name != label]
-        more = f" Nor can {listed_labels(others)}." if others else ""
-        raise type(error)(f"{by} {label!r} cannot be fitted: {error}{more}") from error
+    """The first failure, with all levels that fail for its reason, and the others."""
+    for error in failures.values():
+        same = [label for label, other in failures.items() if str(other) == str(error)]
+        more = "".join(
+            f" Nor can {text}"
+            for text in grouped_failures({k: v for k, v in failures.items() if k not in same})
+        )
+        raise type(error)(f"{by} {listed_labels(same)} cannot be fitted: {error}{more}") from error
+
+
+def _warn_of_skipped(failures: Mapping[str, GstudyError], total: int, by: str) -> None:
+    """One EstimabilityWarning for the levels that are skipped, by reason."""
+    if failures:
+        verb = "is" if len(failures) == 1 else "are"
+        text = (
+            f"{len(failures):,} of {total:,} levels of {by} cannot be fitted and {verb} skipped: "
+            f"{'; '.join(grouped_failures(failures))} (fits.failures)"
+        )
+        warnings.warn(text, EstimabilityWarning, stacklevel=3)
 
 
 def _sampled(
@@ -299,8 +318,22 @@ def _warn_of_failed_gates(fits: Fits, *, stacklevel: int) -> None:
         shown = "; ".join(f"{label!r} ({failed[label][0]})" for label in list(failed)[:3])
         more = f"; and {len(failed) - 3:,} more" if len(failed) > 3 else ""
         text = (
-            f"{len(failed):,} of {len(fits):,} fits by {fits.by} have not converged: "
+            f"{len(failed):,} of {len(fits):,} fits by {fits.by} "
+            f"{'has' if len(failed) == 1 else 'have'} not converged: "
             f"{shown}{more}. Each fit's diagnostics say what failed; sample longer (draws, tune), "
             "or raise target_accept where there are divergences."
+        )
+        warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+
+
+def _warn_of_missed(fits: Fits, *, stacklevel: int) -> None:
+    """One ConvergenceWarning for the levels where `until` was not reached."""
+    missed = {label: fit.settings.get("until_missed") for label, fit in fits.items()}
+    missed = {label: text for label, text in missed.items() if text is not None}
+    if missed:
+        [first, *_] = missed
+        text = (
+            f"until was not reached by {len(missed):,} of {len(fits):,} fits by {fits.by}, such as "
+            f"{first!r} ({missed[first]}). gs.extend of a fit goes on."
         )
         warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)

@@ -30,12 +30,14 @@ LONGEST_STEP = 1.0
 @dataclass(frozen=True, slots=True)
 class Modes:
     """Per component: sd, effects (K,) and the information (K,) of each level's trials; beside them
-    the residual sd, the middle of the linear predictor and its unit. All on the predictor's scale.
+    the information of each cell's trials, the residual sd, the middle of the linear predictor and
+    its unit. All on the predictor's scale.
     """
 
     sd: list[float]
     effects: list[Floats]
     information: list[Floats]
+    of_cells: Floats
     residual_sd: float
     middle: float
     unit: float
@@ -85,6 +87,7 @@ def posterior_modes(cells: Cells) -> Modes:
         sd=[one * unit for one in sd],
         effects=[some * unit for some in effects],
         information=[_level_sums(cells, c, *slopes)[1] / unit**2 for c in range(len(effects))],
+        of_cells=slopes[1] / unit**2,
         residual_sd=trials.variance**0.5 * unit,
         middle=trials.middle,
         unit=unit,

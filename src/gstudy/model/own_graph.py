@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gstudy.model.correlated import cholesky, partial_shapes, standard_innovations
+from gstudy.model.correlated import cholesky, standard_innovations
+from gstudy.model.factors import partial_shapes
 from gstudy.model.graph import observe, prior_variance_of_mu
 from gstudy.model.parameterisation import LOCATION
 from gstudy.model.sd_priors import pymc_prior
-from gstudy.model.segments import segment_effects
+from gstudy.model.segment_transform import segment_effects
+from gstudy.model.varying import by_system
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -20,12 +22,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["by_system", "own_model"]
-
-
-def by_system(component: str, place: int = 1) -> str:
-    """Dimension of the systems that a component has its own sds of, and of their second axis."""
-    return f"by({component})" if place == 1 else f"by_{place}({component})"
+__all__ = ["own_model"]
 
 
 def own_model(varying: Varying) -> pm.Model:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gstudy.model.own_graph import by_system
 from gstudy.model.recovered import SAMPLE, Recovered
 from gstudy.model.sweep import redraw_shifts, shifting_pairs
+from gstudy.model.varying import by_system
 from gstudy.study.assessment import LARGEST_STORED
 
 if TYPE_CHECKING:

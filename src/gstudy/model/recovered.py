@@ -52,6 +52,7 @@ def recovered_draws(
     scales: Mapping[str, Floats],
     effects: Sequence[Floats],
     store_effects: bool | None,
+    summarised: Mapping[int, tuple[Floats, Floats]] | None = None,
 ) -> Recovered:
     """Name the draws of a model with one sd per component.
 
@@ -64,12 +65,15 @@ def recovered_draws(
         One per component of the cells: the fixed effects last.
     store_effects : bool, optional
         As in `gstudy.fit`.
+    summarised : mapping of int to (array (K,), array (K,)), optional
+        Mean and sd of the effects of components, by their place, whose draws are not there.
 
     Returns
     -------
     Recovered
     """
     cells = assessment.cells
+    moments = {} if summarised is None else summarised
     scalars = dict(scales)
     variables: dict[str, Any] = {name: (SAMPLE, values) for name, values in scales.items()}
     coords: dict[str, Any] = {}
@@ -79,12 +83,14 @@ def recovered_draws(
         if component.fixed:
             variables[f"fixed({name})"] = ((*SAMPLE, name), effects[c])
             scalars |= {f"fixed({name})[{x}]": effects[c][..., i] for i, x in enumerate(labels)}
-        elif store_effects or component.n_levels <= LARGEST_STORED:
+        elif c not in moments and (store_effects or component.n_levels <= LARGEST_STORED):
             variables[f"u({name})"] = ((*SAMPLE, name), effects[c])
         else:
-            variables[f"u_mean({name})"] = ((name,), effects[c].mean(axis=(0, 1)))
-            variables[f"u_sd({name})"] = ((name,), effects[c].std(axis=(0, 1)))
-    return Recovered(scalars, _object_levels(assessment, scales["mu"], effects), variables, coords)
+            both = moments.get(c) or (effects[c].mean(axis=(0, 1)), effects[c].std(axis=(0, 1)))
+            variables[f"u_mean({name})"] = ((name,), both[0])
+            variables[f"u_sd({name})"] = ((name,), both[1])
+    levels = _object_levels(assessment, scales["mu"], effects)
+    return Recovered(scalars, levels, variables, coords)
 
 
 def _object_levels(
@@ -93,7 +99,7 @@ def _object_levels(
     """Level of each system: what every number of one system is computed from."""
     obj = assessment.study.object
     for c, component in enumerate(assessment.components):
-        if obj is not None and component.facets == frozenset({obj}):
+        if obj is not None and component.facets == frozenset({obj}) and effects[c].size:
             labels = assessment.cells.level_labels(c)
             return {f"mu + u({x})": mu + effects[c][..., i] for i, x in enumerate(labels)}
     return {}
@@ -107,7 +113,7 @@ def recovered_tree(assessment: Assessment, recovered: Recovered, stats: xr.Datas
     coords = {"chain": np.arange(n_chains), "draw": np.arange(n_draws), **recovered.coords}
     groups = {
         "posterior": xr.Dataset(dict(recovered.variables), coords=coords),
-        "sample_stats": stats.drop_attrs(),
+        "sample_stats": stats,
         **cell_groups(assessment),
     }
     return xr.DataTree.from_dict(groups)

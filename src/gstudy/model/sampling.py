@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gstudy.errors import DeclarationError, explain
-from gstudy.fits.fitted import Fit
-from gstudy.fits.gates import assess, warn_if_failed
-from gstudy.model.interrupts import interruptible
+from gstudy.errors import ConvergenceWarning
+from gstudy.fits.gates import warn_if_failed
+from gstudy.model.chains import direct_chains, own_direct_chains, pymc_chains, thinned
+from gstudy.model.large import large_drawing, memory_line
 from gstudy.model.parameterisation import RESIDUAL, Parameterisation, parameterise
-from gstudy.model.recovered import Recovered, recovered_draws, recovered_tree
+from gstudy.model.recovered import Recovered, recovered_draws
+from gstudy.model.rounds import fit_of_run, sampled_round
 from gstudy.model.settings import TARGET_ACCEPT, Settings, make_settings, second_attempt
 from gstudy.model.sweep import recover, redraw_shifts, shifting_pairs
+from gstudy.model.until import lengthened, until_advice
 from gstudy.study.assessment import Assessment
 from gstudy.study.declaration import Study
 from gstudy.study.estimable import assess as assess_design
 from gstudy.study.estimable import warn_if_left_out
 
 if TYPE_CHECKING:
-    import pymc as pm
     import xarray as xr
 
-__all__ = ["fit", "fit_assessed"]
+    from gstudy.fits.fitted import Fit
+    from gstudy.model.chains import Chains
+    from gstudy.model.rounds import Draw, Run
+    from gstudy.model.until import Printed
+    from gstudy.model.varying import Varying
+    from gstudy.study.cells import Cells
 
-Floats = NDArray[np.float64]
-
-_POLL_SECONDS = 0.002
+__all__ = ["drawing", "fit", "fit_assessed", "warn_of_gates"]
 
 RECOVERY_STREAM = 1
 """Second word of the seed of the recovery's random numbers, apart from the sampler's."""
@@ -43,12 +49,14 @@ def fit(
     seed: int | None = None,
     draws: int = 1000,
     tune: int = 1000,
-    chains: int = 4,
+    chains: int | None = 4,
     cores: int | None = None,
     sampler: Literal["pymc", "direct"] = "pymc",
     target_accept: float = TARGET_ACCEPT,
     progress: bool = True,
     store_effects: bool | None = None,
+    until: int | None = None,
+    printed: Sequence[Printed] = (),
 ) -> Fit:
     """Fit the declared study to its trials.
 
@@ -66,12 +74,15 @@ def fit(
         One seed gives the same draws at any number of cores. Drawn and recorded when absent.
     draws, tune : int
         Draws kept and tuning steps of each chain.
-    chains : int
+    chains : int, optional
+        None: as many as the machine has processors, from 2 to 8, which share the draws that 4
+        chains would make. It is sooner done (2 chains on 2 processors warm up once, 4 of them twice
+        in a row), but one seed gives other draws on another machine: hence 4 by default.
     cores : int, optional
         Chains sampled at the same time; all processors by default.
     sampler : {"pymc", "direct"}
         "pymc" samples the PyMC model with nutpie. "direct" hands nutpie the same log-posterior
-        written in numba: no compilation, for loops of refits; not for studies with `varies`.
+        written in numba: no compilation, for loops of refits.
     target_accept : float
         Of NUTS, between 0 and 1.
     progress : bool
@@ -79,6 +90,13 @@ def fit(
     store_effects : bool, optional
         Keep the draws of every level effect (True) or only of components with at most 5,000
         levels, the others as mean and sd (None, the default).
+    until : int, optional
+        Add rounds of draws until bulk and tail ESS of mu, every sd and every system's level, and of
+        what `printed` gives, are at least this (400 or more), or there are 20 times `draws`. Of a
+        fit that needs no refit `gstudy.extend` with this `until` makes the same, bit for bit.
+    printed : sequence of callable
+        Functions of the fit, such as `gstudy.variance_budget`: the draws of their results need
+        their ESS too.
 
     Returns
     -------
@@ -97,7 +115,12 @@ def fit(
     EstimabilityWarning
         When a declared component is left out because the data cannot inform it.
     ConvergenceWarning
-        When a gate still fails after the refit.
+        When a gate still fails after the refit, or `until` was not reached.
+
+    Notes
+    -----
+    Rounds end at fixed multiples of `draws`, chosen by the effective sizes so far and never by a
+    clock, so that `until` too gives one set of draws for one seed.
 
     Examples
     --------
@@ -115,20 +138,36 @@ def fit(
         target_accept=target_accept,
         progress=progress,
         store_effects=store_effects,
+        until=until,
     )
-    result = fit_assessed(_assessed(study, trials), settings)
-    warn_if_failed(result.diagnostics, stacklevel=3)
+    assessment = _assessed(study, trials)
+    if settings.progress:
+        sys.stderr.write(memory_line(assessment, settings))
+    result = fit_assessed(assessment, settings, printed)
+    warn_of_gates(result, stacklevel=3)
     return result
 
 
-def fit_assessed(assessment: Assessment, settings: Settings) -> Fit:
+def fit_assessed(
+    assessment: Assessment, settings: Settings, printed: Sequence[Printed] = ()
+) -> Fit:
     """Sample a design, and once more if a gate fails (see `second_attempt`); no warning."""
-    result = _attempt(assessment, settings, refits=())
-    again = second_attempt(result.diagnostics, settings)
-    if again is None:
-        return result
-    settings, why = again
-    return _attempt(assessment, settings, refits=(why,))
+    draw = drawing(assessment, settings.sampler)
+    run = _run(draw, assessment, settings, printed)
+    again = second_attempt(run.diagnostics, settings)
+    if again is not None:
+        settings, why = again
+        run = _run(draw, assessment, settings, printed)
+        run = replace(run, diagnostics=replace(run.diagnostics, refits=(why,)))
+    return fit_of_run(run, assessment, settings)
+
+
+def warn_of_gates(result: Fit, *, stacklevel: int) -> None:
+    """A ConvergenceWarning for gates that fail, and one where `until` was not reached."""
+    warn_if_failed(result.diagnostics, stacklevel=stacklevel + 1)
+    advice = until_advice(result)
+    if advice is not None:
+        warnings.warn(advice, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def _assessed(study: Study, trials: Any) -> Assessment:
@@ -140,149 +179,67 @@ def _assessed(study: Study, trials: Any) -> Assessment:
     return assessment
 
 
-def _attempt(assessment: Assessment, settings: Settings, refits: tuple[str, ...]) -> Fit:
-    """Sample once, recover, measure."""
-    with interruptible():
-        recovered, stats = _posterior(assessment, settings)
-    quantities = {**recovered.scalars, **recovered.derived}
-    return Fit(
-        posterior=recovered_tree(assessment, recovered, _last_of(stats, settings.keep_every)),
-        study=assessment.study,
-        design=assessment,
-        diagnostics=assess(quantities, stats, refits=refits),
-        settings=settings.recorded(),
-    )
+def _run(draw: Draw, assessment: Assessment, settings: Settings, printed: Sequence[Printed]) -> Run:
+    """The first round, and those after it that `until` asks for; none after divergences."""
+    run = sampled_round(draw, settings)
+    if settings.until is None:
+        return run
+    return lengthened(run, partial(sampled_round, draw), assessment, settings, printed)
 
 
-def _thinned(values: Mapping[str, Floats], keep_every: int) -> dict[str, Floats]:
-    """The last of every so many draws of each chain."""
-    return {name: x[:, keep_every - 1 :: keep_every] for name, x in values.items()}
-
-
-def _last_of(stats: xr.Dataset, keep_every: int) -> xr.Dataset:
-    """Sampler statistics of the draws that are kept; the gates count those of all."""
-    kept = stats.isel(draw=slice(keep_every - 1, None, keep_every))
-    return kept.assign_coords(draw=np.arange(kept.sizes["draw"]))
-
-
-def _posterior(assessment: Assessment, settings: Settings) -> tuple[Recovered, xr.Dataset]:
-    """Draws of the swept model, and back from it."""
+def drawing(assessment: Assessment, sampler: str) -> Draw:
+    """What makes draws of the swept model, and comes back from it; compiled once for all rounds."""
     if any(component.varies for component in assessment.components):
-        return _own_posterior(assessment, settings)
+        return _own_drawing(assessment, sampler)
     cells = assessment.cells
     p = parameterise(cells, assessment.mu_prior, assessment.residual_prior)
-    sample = _sample_direct if settings.sampler == "direct" else _sample_pymc
-    values, stats = sample(p, assessment, settings)
-    values = _thinned(values, settings.keep_every)
-    rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
-    mu, effects = recover(p, values, rng)
-    names = [f"sd({block.name})" for block in p.random]
-    flat = [e.reshape(-1, e.shape[-1]) for e in effects]
-    sds = [values[name].ravel() for name in names]
-    redraw_shifts(cells, sds, flat, rng, shifting_pairs(cells))
-    names += [RESIDUAL] if p.residual_prior is not None else []
-    scales = {"mu": mu} | {name: values[name] for name in names}
-    return recovered_draws(assessment, scales, effects, settings.store_effects), stats
+    sample = direct_chains(p) if sampler == "direct" else _pymc_chains(p, cells)
+    in_halves = large_drawing(assessment, p, RECOVERY_STREAM) if sampler == "direct" else None
+
+    def draw(settings: Settings) -> tuple[Recovered, xr.Dataset]:
+        if in_halves is not None and not settings.store_effects:
+            return in_halves(settings)
+        values, stats = sample(settings)
+        values = thinned(values, settings.keep_every)
+        rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
+        mu, effects = recover(p, values, rng)
+        names = [f"sd({block.name})" for block in p.random]
+        flat = [e.reshape(-1, e.shape[-1]) for e in effects]
+        sds = [values[name].ravel() for name in names]
+        redraw_shifts(cells, sds, flat, rng, shifting_pairs(cells))
+        names += [RESIDUAL] if p.residual_prior is not None else []
+        scales = {"mu": mu} | {name: values[name] for name in names}
+        return recovered_draws(assessment, scales, effects, settings.store_effects), stats
+
+    return draw
 
 
-def _own_posterior(assessment: Assessment, settings: Settings) -> tuple[Recovered, xr.Dataset]:
+def _pymc_chains(p: Parameterisation, cells: Cells) -> Chains:
+    from gstudy.model.graph import model_of
+
+    return pymc_chains(lambda: model_of(p, cells))
+
+
+def _own_pymc_chains(varying: Varying) -> Chains:
+    from gstudy.model.own_graph import own_model
+
+    return pymc_chains(lambda: own_model(varying))
+
+
+def _own_drawing(assessment: Assessment, sampler: str) -> Draw:
     """The same with own sds of each system."""
     from gstudy.model.levels import recover_levels
-    from gstudy.model.own_graph import own_model
     from gstudy.model.own_recovered import recovered_own
     from gstudy.model.varying import vary
 
-    if settings.sampler == "direct":
-        raise DeclarationError(
-            explain(
-                "the direct sampler has no own sds (varies)",
-                given="direct",
-                allowed=["pymc"],
-                do='Use sampler="pymc", or fit each system by itself with gs.fit_by.',
-            )
-        )
     varying = vary(assessment)
-    values, stats = _sample_model(lambda: own_model(varying), settings)
-    values = _thinned(values, settings.keep_every)
-    rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
-    draws = recover_levels(varying, values, rng)
-    return recovered_own(assessment, varying, draws, rng, settings.store_effects), stats
+    sample = own_direct_chains(varying) if sampler == "direct" else _own_pymc_chains(varying)
 
+    def draw(settings: Settings) -> tuple[Recovered, xr.Dataset]:
+        values, stats = sample(settings)
+        values = thinned(values, settings.keep_every)
+        rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
+        draws = recover_levels(varying, values, rng)
+        return recovered_own(assessment, varying, draws, rng, settings.store_effects), stats
 
-def _sample_direct(
-    p: Parameterisation, assessment: Assessment, settings: Settings
-) -> tuple[Mapping[str, Floats], xr.Dataset]:
-    import nutpie
-
-    from gstudy.model.compiled import compile_direct
-    from gstudy.model.direct import direct_posterior
-
-    posterior = direct_posterior(p)
-    running = nutpie.sample(
-        compile_direct(posterior),
-        draws=settings.draws * settings.keep_every,
-        tune=settings.tune,
-        chains=settings.chains,
-        cores=_cores(settings),
-        seed=settings.seed,
-        target_accept=settings.target_accept,
-        save_warmup=False,
-        progress_bar=settings.progress,
-        blocking=False,
-    )
-    # Its own waiting holds back Ctrl-C while the chains call Python.
-    while not _is_finished(running):
-        time.sleep(_POLL_SECONDS)
-    trace = running.wait()
-    x = trace["posterior"].to_dataset()["x"].to_numpy()
-    return posterior.unpack(x), trace["sample_stats"].to_dataset()
-
-
-def _is_finished(running: Any) -> bool:
-    try:
-        return bool(running.is_finished)
-    except TimeoutError:
-        # It was too busy to answer.
-        return False
-
-
-def _sample_pymc(
-    p: Parameterisation, assessment: Assessment, settings: Settings
-) -> tuple[Mapping[str, Floats], xr.Dataset]:
-    from gstudy.model.graph import model_of
-
-    return _sample_model(lambda: model_of(p, assessment.cells), settings)
-
-
-def _sample_model(
-    write: Callable[[], pm.Model], settings: Settings
-) -> tuple[Mapping[str, Floats], xr.Dataset]:
-    """Draws of the free variables of a PyMC model."""
-    import pymc as pm
-    from pytensor.configdefaults import config
-
-    # Fast-math compiles to other instructions from a cold cache than from a warm one, and one
-    # seed then gives two sets of draws.
-    with config.change_flags(numba__fastmath=False), write():
-        trace = pm.sample(
-            draws=settings.draws * settings.keep_every,
-            tune=settings.tune,
-            chains=settings.chains,
-            cores=_cores(settings),
-            random_seed=settings.seed,
-            nuts_sampler="nutpie",
-            nuts={"target_accept": settings.target_accept},
-            progressbar=settings.progress,
-            compute_convergence_checks=False,
-            discard_tuned_samples=True,
-            quiet=not settings.progress,
-        )
-    draws = trace["posterior"].to_dataset()
-    free = {name: draws[name].to_numpy() for name in draws.data_vars}
-    return free, trace["sample_stats"].to_dataset()
-
-
-def _cores(settings: Settings) -> int:
-    import os
-
-    return settings.cores or min(settings.chains, os.cpu_count() or 1)
+    return draw

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gstudy.model.ancestors import levels_above
 from gstudy.model.parameterisation import LOCATION, MU_SCALE, Parameterisation
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def redraw_shifts(
     """
     n_draws = len(sds[0]) if sds else 0
     for outer, inner in pairs:
-        parent = _parents(cells, outer, inner)
+        parent = levels_above(cells, outer, inner)
         order = np.argsort(parent, kind="stable")
         present, starts, counts = np.unique(parent[order], return_index=True, return_counts=True)
         for start in range(0, n_draws, DRAWS_AT_ONCE):
@@ -120,10 +121,3 @@ def redraw_shifts(
             shift = mean + rng.standard_normal(mean.shape) / np.sqrt(precision)
             effects[outer][rows, present] += shift
             effects[inner][rows] -= np.repeat(shift, counts, axis=1)[:, np.argsort(order)]
-
-
-def _parents(cells: Cells, outer: int, inner: int) -> NDArray[np.int32]:
-    """The outer level that each inner level lies in."""
-    parent = np.empty(cells.components[inner].n_levels, dtype=np.int32)
-    parent[cells.index[inner]] = cells.index[outer]
-    return parent

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pymc.distributions.transforms import ZeroSumTransform
 from pymc.logprob.transforms import Transform
 
-__all__ = ["Standardised", "SweptStandardised"]
+__all__ = ["Compensated", "Standardised", "SweptStandardised"]
 
 Floats = NDArray[np.float64]
 
@@ -78,3 +78,35 @@ class SweptStandardised(Transform):
 def _sigma(inputs: Any) -> Any:
     """Sigma, with a last axis of one, among a ZeroSumNormal's inputs: rng, size, sigma, shape."""
     return inputs[2]
+
+
+class Compensated(Transform):
+    """Either of them for effects with others above: the score is less ``information above``, the
+    sum of the effects above each, which is the second parameter of the variable, after its sd."""
+
+    ndim_supp = 1
+
+    def __init__(self, information: Floats, scores: Floats, *, zero_sum: bool) -> None:
+        self.information = information
+        self.scores = scores
+        self.zero_sum = zero_sum
+        self.name = SweptStandardised.name if zero_sum else Standardised.name
+
+    def _given(self, inputs: Any) -> tuple[Any, Any]:
+        """The transform given the effects above, and its inputs."""
+        sigma, above = inputs[2], inputs[3]
+        kind = SweptStandardised if self.zero_sum else Standardised
+        given = kind(self.information, self.scores - self.information * above)
+        return given, (None, None, sigma)
+
+    def backward(self, value: Any, *inputs: Any) -> Any:
+        given, known = self._given(inputs)
+        return given.backward(value, *known)
+
+    def forward(self, value: Any, *inputs: Any) -> Any:
+        given, known = self._given(inputs)
+        return given.forward(value, *known)
+
+    def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        given, known = self._given(inputs)
+        return pt.sum(given.log_jac_det(value, *known))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gstudy.study.cells import Cells
     from gstudy.study.components import Component
 
-__all__ = ["OwnBlock", "Varying", "vary"]
+__all__ = ["OwnBlock", "Varying", "by_system", "vary"]
 
 Floats = NDArray[np.float64]
 
@@ -105,6 +105,11 @@ class Varying:
         """Each block's part of the effects."""
         ends = np.cumsum([0, *(b.size for b in self.blocks)]).tolist()
         return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def by_system(component: str, place: int = 1) -> str:
+    """Dimension of the systems that a component has its own sds of, and of their second axis."""
+    return f"by({component})" if place == 1 else f"by_{place}({component})"
 
 
 def vary(assessment: Assessment, *, standardise: bool = True, weighted: bool = True) -> Varying:

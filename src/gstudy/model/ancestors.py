@@ -1,0 +1,96 @@
+"""Which effects lie above an effect, and how much of its trials' information gets up to them.
+
+A level of system:task lies in one system and one task, a rollout in one task: their trials see the
+effects above and the effect itself as one sum.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gstudy.model.modes import Modes
+    from gstudy.study.cells import Cells
+
+__all__ = ["NONE", "components_above", "levels_above", "passed_information", "places_above"]
+
+Floats = NDArray[np.float64]
+
+NONE = -1
+"""Place of no effect."""
+
+
+def components_above(cells: Cells) -> list[list[int]]:
+    """For each component those whose facets are a proper part of its own; none for fixed effects.
+
+    A component of one level is its own mean, which is swept: it is above none and has none above.
+    """
+    several = [component.n_levels > 1 for component in cells.components]
+    return [
+        [
+            a
+            for a, above in enumerate(cells.components)
+            if several[a] and several[c] and above.facets < component.facets
+        ]
+        if not component.fixed
+        else []
+        for c, component in enumerate(cells.components)
+    ]
+
+
+def levels_above(cells: Cells, above: int, component: int) -> NDArray[np.int32]:
+    """The level of component `above` that each level of `component` lies in."""
+    found = np.empty(cells.components[component].n_levels, dtype=np.int32)
+    found[cells.index[component]] = cells.index[above]
+    return found
+
+
+def places_above(cells: Cells, above: Sequence[Sequence[int]]) -> NDArray[np.int32]:
+    """Places (n_effects, most above) of the effects above each effect, all components laid end to
+    end; `NONE` fills the rows."""
+    sizes = [component.n_levels for component in cells.components]
+    begin = np.cumsum([0, *sizes])
+    found = np.full((begin[-1], max(map(len, above), default=0)), NONE, dtype=np.int32)
+    for c, components in enumerate(above):
+        for k, a in enumerate(components):
+            found[begin[c] : begin[c + 1], k] = levels_above(cells, a, c) + begin[a]
+    return found
+
+
+def passed_information(
+    cells: Cells, modes: Modes, above: Sequence[Sequence[int]], bounded: Sequence[NDArray[Any]]
+) -> list[Floats]:
+    """Information about each level once the effects below it have taken their part.
+
+    A cell's information is divided by ``1 + sum of sd^2 I`` over the effects below: their own
+    trials, of information I, tell what they add only so far as it exceeds their prior.
+
+    Parameters
+    ----------
+    cells : Cells
+    modes : Modes
+    above : sequence of sequences of int
+        Of `components_above`.
+    bounded : sequence of bool arrays, one per component
+        Levels that have information at all.
+
+    Returns
+    -------
+    list of arrays (K,), one per component
+    """
+    found: dict[int, Floats] = {}
+    # Those with the most facets first: what is below a component is known before it.
+    for c in sorted(range(len(above)), key=lambda c: -len(cells.components[c].facets)):
+        share = np.ones(len(cells.trials))
+        below = [b for b in found if c in above[b]]
+        for b in below:
+            share += modes.sd[b] ** 2 * found[b][cells.index[b]]
+        size = cells.components[c].n_levels
+        sums = np.bincount(cells.index[c], weights=modes.of_cells / share, minlength=size)
+        found[c] = sums * bounded[c]
+    return [found[c] for c in range(len(above))]

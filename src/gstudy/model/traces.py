@@ -1,0 +1,83 @@
+"""nutpie's raw trace as arrays: to label it takes longer than to sample a small study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["taken"]
+
+SAMPLE = ("chain", "draw")
+
+
+def taken(trace: Any) -> tuple[dict[str, NDArray[np.float64]], xr.Dataset]:
+    """Draws and sampler statistics after tuning, of a trace of `return_raw_trace=True`.
+
+    Parameters
+    ----------
+    trace
+        It can be taken once.
+
+    Returns
+    -------
+    draws : dict of str to array (chain, draw, ...)
+    stats : xarray.Dataset
+        Those with one value per draw; dims chain and draw.
+    """
+    draws, stats = trace.get_arrow_trace()
+    kept = [~np.asarray(batch.column("tuning").to_numpy(), dtype=bool) for batch in stats]
+    found = {
+        name: np.stack([_variable(b, name)[k] for b, k in zip(draws, kept, strict=True)])
+        for name in draws[0].column_names
+    }
+    return found, _labelled(stats, kept)
+
+
+def _labelled(batches: Sequence[Any], kept: Sequence[NDArray[np.bool_]]) -> xr.Dataset:
+    import xarray as xr
+
+    variables = {}
+    for name in batches[0].column_names:
+        columns = [_array(batch, name) for batch in batches]
+        if name in SAMPLE or hasattr(columns[0], "flatten"):
+            continue
+        values = [_filled(column)[k] for column, k in zip(columns, kept, strict=True)]
+        variables[name] = (SAMPLE, np.stack(values))
+    coords = {"chain": np.arange(len(kept)), "draw": np.arange(int(kept[0].sum()))}
+    return xr.Dataset(variables, coords=coords)
+
+
+def _array(batch: Any, name: str) -> Any:
+    import pyarrow
+
+    return pyarrow.array(batch.column(name))
+
+
+def _variable(batch: Any, name: str) -> NDArray[np.float64]:
+    """One variable of one chain, (draw, ...)."""
+    column = _array(batch, name)
+    values = column.flatten() if hasattr(column, "flatten") else column
+    shape = _shape(batch.column(name).field.metadata)
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(batch.num_rows, *shape)
+
+
+def _shape(metadata: Mapping[bytes, bytes]) -> Sequence[int]:
+    text = metadata.get(b"shape", b"").decode()
+    return [int(size) for size in text.split(",")] if text else []
+
+
+def _filled(column: Any) -> NDArray[Any]:
+    """Values of one chain: what is not there is NaN, 0, or None of a text."""
+    values = column.to_numpy(zero_copy_only=False)
+    if column.null_count and not str(column.type).startswith(("double", "float", "string")):
+        filled = np.zeros(len(column), dtype=column.type.to_pandas_dtype())
+        there = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+        filled[there] = values[there]
+        return filled
+    return np.asarray(values)

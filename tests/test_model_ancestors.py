@@ -1,0 +1,70 @@
+"""Effects above an effect: where they are, what they hear of its trials, how it makes up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from models import DESIGNS, crossed
+
+from gstudy.model.ancestors import components_above, passed_information, places_above
+from gstudy.model.direct import direct_posterior
+from gstudy.model.modes import posterior_modes
+from gstudy.model.parameterisation import parameterise
+
+
+def test_components_above_are_those_with_fewer_of_its_facets() -> None:
+    cells = crossed().cells
+    names = [c.name for c in cells.components]
+    above = components_above(cells)
+    assert {names[a] for a in above[names.index("system:task")]} == {"system", "task"}
+    assert above[names.index("system")] == above[names.index("task")] == []
+
+
+@pytest.mark.parametrize("design", ["crossed", "nested"])
+def test_every_cell_agrees_on_the_places_above(design: str) -> None:
+    found = DESIGNS[design]()
+    p = parameterise(found.cells, found.mu_prior)
+    above = components_above(found.cells)
+    places = places_above(found.cells, above)
+    for c, components in enumerate(above):
+        for k in range(places.shape[1]):
+            at_cells = places[p.index[:, c], k]
+            there = k < len(components)
+            assert (at_cells == (p.index[:, components[k]] if there else -1)).all()
+
+
+def test_information_passes_as_from_means_with_noise() -> None:
+    """A level below with variance s^2 and information I adds ``1 / (s^2 + 1 / I)`` to the level it
+    lies in: the information of a mean whose variance is the sum of both."""
+    cells = crossed().cells
+    modes = posterior_modes(cells)
+    above = components_above(cells)
+    ones = [np.ones(c.n_levels, dtype=bool) for c in cells.components]
+    passed = passed_information(cells, modes, above, ones)
+    names = [c.name for c in cells.components]
+    inner, outer = names.index("system:task"), names.index("task")
+    np.testing.assert_allclose(passed[inner], modes.information[inner])
+    task_of = np.empty(cells.components[inner].n_levels, dtype=int)
+    task_of[cells.index[inner]] = cells.index[outer]
+    adds = 1.0 / (modes.sd[inner] ** 2 + 1.0 / modes.information[inner])
+    np.testing.assert_allclose(passed[outer], np.bincount(task_of, adds))
+
+
+def test_an_effect_makes_up_for_what_changes_above_it() -> None:
+    """With d more in one task, each system:task effect below gives up ``d s^2 I / (1 + s^2 I)``."""
+    found = crossed()
+    p = parameterise(found.cells, found.mu_prior, sweep=[])
+    direct = direct_posterior(p)
+    names = [b.name for b in p.blocks]
+    inner, outer = names.index("system:task"), names.index("task")
+    x = np.random.default_rng(1).normal(size=direct.n_free)
+    moved = x.copy()
+    moved[p.n_scales + sum(b.n_free for b in p.blocks[:outer]) + 2] += 1.0
+    before, after = direct.unpack(x), direct.unpack(moved)
+    change = {n: after[f"effect({n})"] - before[f"effect({n})"] for n in names}
+    assert np.flatnonzero(change["task"]).tolist() == [2]
+    task_of = np.empty(p.blocks[inner].size, dtype=int)
+    task_of[found.cells.index[inner]] = found.cells.index[outer]
+    known = before["sd(system:task)"] ** 2 * p.information[p.slices()[inner]]
+    expected = -change["task"][task_of] * known / (1.0 + known)
+    np.testing.assert_allclose(change["system:task"], expected, atol=1e-12)
