@@ -512,3 +512,11 @@ def test_a_seed_out_of_range_is_a_usage_error(capsys: pytest.CaptureFixture[str]
     code, _, err = ended(capsys, "fit", "study.toml", "--seed", -1)
     assert code == 2
     assert "--seed" in err
+
+
+def test_a_fit_where_a_study_is_expected_is_named(command, tmp_path: Path) -> None:
+    path = tmp_path / "run.nc"
+    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(64))
+    code, out, err = command("check", path)
+    assert (code, out) == (1, "")
+    assert "This is a fit by its name, not a study: give the study file (TOML)" in err

@@ -7,13 +7,25 @@ import json
 import math
 import sys
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from rich.cells import cell_len
 
-from gstudy.display import Table, bar, number, percent, points, printable, shorten, wrapped
+from gstudy._marks import least_width
+from gstudy.display import (
+    Table,
+    bar,
+    number,
+    percent,
+    points,
+    printable,
+    shorten,
+    shortened,
+    wrapped,
+)
 
 HOSTILE = '<script>alert("x")</script> & a|b *c* [d](e) \x1b[31m\nnew\u202eline'
 
@@ -39,11 +51,11 @@ def test_text_is_the_table_as_a_reader_expects_it() -> None:
         "Budget",
         "score scale, 95% equal-tailed intervals",
         "",
-        "component   facet     mean  share     half  levels",
-        "──────────────────────────────────────────────────",
-        "task        task     0.123  62.0%  10.2 pt     165",
-        "task:judge  judge  0.00123  38.0%   0.0 pt       2",
-        "residual                 -   0.0%   0.0 pt    1200",
+        "component   facet     mean  share      half  levels",
+        "───────────────────────────────────────────────────",
+        "task        task     0.123  62.0%   10.2 pt     165",
+        "task:judge  judge  0.00123  38.0%    0.0 pt       2",
+        "residual                 -   0.0%  -0.01 pt    1200",
         "",
         "shares add to 100%",
     ]
@@ -287,3 +299,54 @@ def test_ascii_output_gets_ascii_marks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_printable_leaves_what_the_output_can_show() -> None:
     assert printable("± █ 模", "utf-8") == "± █ 模"
     assert printable("± █ 模", "latin-1") == "+/- # \\u6a21"
+
+
+NEAR = [f"organisation/model-{size}-instruct-2026-01-{kind}" for size in "ab" for kind in "xy"]
+
+
+def test_different_texts_are_never_shortened_to_one() -> None:
+    for width in (12, 16, 30):
+        forms = shortened(NEAR, width)
+        assert len(set(forms)) == len(NEAR)
+        assert max(map(cell_len, forms)) <= width
+    assert shortened(["model-a-2024-05", "model-b-2024-05"], 9) == ["mo…a-2…05", "mo…b-2…05"]
+    # Equal texts stay equal, short ones are left alone.
+    assert shortened(["ab", "ab", "c"], 4) == ["ab", "ab", "c"]
+    # A label that looks like another's short form.
+    taken = ["x" * 20 + "1" + "y" * 20, "x" * 20 + "2" + "y" * 20, "xxxxxx…yy#1"]
+    assert len(set(shortened(taken, 11))) == 3
+    assert least_width(NEAR, 12) == 12
+    # Two places to tell apart, and room for one: the column is widened.
+    hard = ["x" * 20 + a + "y" * 20 + b + "z" * 20 for a in "12" for b in "34"]
+    assert 12 < least_width(hard, 12) <= 62
+    assert len(set(shortened(hard, 12))) == 4
+
+
+def test_systems_can_be_told_apart_in_a_table_and_intervals_are_whole() -> None:
+    spans = ["38.0% to 52.1%", "1.0% to 100.0%", "12.0% to 52.1%", "0.0% to 1.0%"]
+    columns: dict[str, Any] = {f"quantity {i}": [0.5] * 4 for i in range(5)}
+    frame = pd.DataFrame(
+        {"naive interval": spans, "full interval": spans, **columns},
+        index=pd.Index(NEAR, name="system"),
+    )
+    formats = dict.fromkeys(("naive interval", "full interval"), "span")
+    for width in (30, 40, 60, 80):
+        text = Table(frame, "", formats=formats).text(width)
+        blocks = text.split("\n\n")
+        for block in blocks:
+            rows = [line for line in block.splitlines() if line.startswith("org")]
+            assert len({row.split("  ")[0] for row in rows}) == len(rows) == 4
+        assert max(map(cell_len, text.splitlines())) <= width
+        assert all(text.count(span) == 2 for span in spans)
+
+
+def test_headers_of_systems_can_be_told_apart() -> None:
+    frame = pd.DataFrame({name: [i + 0.5] for i, name in enumerate(NEAR)}, index=["a"])
+    for width in (24, 40, 80):
+        heads = [
+            cell
+            for line in Table(frame, "").text(width).splitlines()
+            for cell in line.split()
+            if "…" in cell or cell in NEAR
+        ]
+        assert len(set(heads)) == len(heads) == 4

@@ -15,9 +15,7 @@ from sources import fitted
 import gstudy as gs
 from gstudy.fits.fitted import Fit
 from gstudy.questions.banks import (
-    bank_levels,
     bank_mean,
-    bank_text,
     common_levels,
     group_means,
     kept_facets,
@@ -25,6 +23,7 @@ from gstudy.questions.banks import (
     own_levels,
     task_facet,
 )
+from gstudy.questions.finite_banks import bank_levels, bank_text
 from gstudy.variance.basis import latent_of
 from gstudy.variance.kernel import logistic_mean
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import gstudy as gs
+from gstudy.study.estimable import assess
+from gstudy.study.universe import claim_table
 
 if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
@@ -102,3 +104,22 @@ def test_what_is_refused(fit: Fit) -> None:
         gs.universe_table("run.nc")
     with pytest.raises(gs.QuantityError, match="not the fits under both policies"):
         gs.universe_table(fit, {"drop": fit})
+
+
+@pytest.mark.parametrize(
+    ("domain", "idle"),
+    [({}, True), ({"universe": 40}, False), ({"role": "controlled"}, False)],
+    ids=["endless", "bank", "controlled"],
+)
+def test_a_bank_inside_what_has_none_is_told_to_change_nothing(
+    domain: dict[str, Any], idle: bool
+) -> None:
+    parent = gs.Facet("domain", **({"role": "legitimate"} | domain))
+    task = gs.Facet("task", role="legitimate", nested_in=["domain"], universe=20)
+    study = gs.Study(score="passed", facets=[parent, task], interactions="none")
+    rows = [(f"d{d}", f"t{t}", (d + t + r) % 2) for d in range(4) for t in range(5) for r in (0, 1)]
+    frame = pd.DataFrame(rows, columns=["domain", "task", "passed"])
+    table = claim_table(assess(study, frame.drop_duplicates(["domain", "task"])))
+    told = [note for note in table.notes if "universe of task changes nothing" in note]
+    assert len(told) == idle
+    assert all("nested in domain" in note for note in told)

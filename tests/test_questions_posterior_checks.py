@@ -218,6 +218,32 @@ def test_a_spread_below_chance_is_no_question_of_normality() -> None:
     assert "normal task effect" not in notes
 
 
+def test_what_is_not_defined_for_a_design_is_said_and_left_out() -> None:
+    # One task only: repeats of it cannot be told from the system's own rate.
+    table = random_trials({"system": 6, "task": 1, "rollout": 8}, 1).rename(
+        columns={"score": "passed"}
+    )
+    check = posterior_check(fit_by_hand(checked(SEVERAL, table)), seed=1, draws=100)
+    frame = check.summary()
+    assert not frame["median"].isna().any()
+    assert not any(name.startswith("ICC of repeats") for name in frame.index)
+    assert "nan" not in check.table().text()
+    assert any(
+        note.startswith("Not checked: ICC of repeats: 0, ICC of repeats: 1, ICC of repeats: 2 and")
+        for note in check.notes
+    )
+    # One system of one task beside others of several: only its own is left out.
+    rest = random_trials({"system": 3, "task": 6, "rollout": 4}, 1).rename(
+        columns={"score": "passed"}
+    )
+    rest = rest[(rest["system"] != "0") | (rest["task"] == "0")]
+    check = posterior_check(fit_by_hand(checked(SEVERAL, rest)), seed=1, draws=100)
+    assert "new tasks, ICC: 1" in check.summary().index
+    assert "new tasks, ICC: 0" not in check.summary().index
+    assert any("Not checked: new tasks, ICC: 0. Of trials" in note for note in check.notes)
+    assert "nan" not in check.table().text()
+
+
 def test_a_fit_without_anything_to_compare_is_refused() -> None:
     table = pd.DataFrame({"task": "t", "rollout": range(8), "passed": [0, 1] * 4})
     with pytest.raises(QuantityError, match="there is nothing to check"):
@@ -230,6 +256,7 @@ def test_a_fit_without_anything_to_compare_is_refused() -> None:
         ("run.nc", 200, "a posterior check is of a fit"),
         (None, 20, "draws is no number of replicates"),
         (None, 150.5, "draws is no number of replicates"),
+        (None, 10**9, "Allowed: whole numbers from 100 to 100,000. 500 tell a tail of 1 in 100"),
     ],
 )
 def test_bad_arguments_are_named(source: object, draws: object, message: str) -> None:

@@ -225,3 +225,25 @@ def test_a_score_is_of_a_fit(fit: Fit) -> None:
 def test_a_system_that_is_no_text_is_unknown(fit: Fit) -> None:
     with pytest.raises(QuantityError, match="no system is named 1"):
         score(fit, system=1)
+
+
+def test_failed_runs_that_count_as_zero_are_told_beside_a_graded_score() -> None:
+    table = pd.DataFrame(
+        [(f"t{i}", j, 50.0 + i + j) for i in range(6) for j in range(3)],
+        columns=["task", "rollout", "score"],
+    )
+    table["outcome"] = "scored"
+    table.loc[:1, ["score", "outcome"]] = [None, "failed"]
+    facets = [
+        gs.Facet("task", role="legitimate"),
+        gs.Facet("rollout", role="legitimate", nested_in=["task"]),
+    ]
+
+    def notes(policy: str) -> str:
+        study = gs.Study(score="score", family="gaussian", facets=facets, on_failed_run=policy)
+        return " ".join(score(fit_by_hand(assess(study, table))).notes)
+
+    assert "Of the trials 2 failed. They count as a score of 0 (on_failed_run)" in notes(
+        "incorrect"
+    )
+    assert "failed" not in notes("drop")

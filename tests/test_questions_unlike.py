@@ -63,6 +63,7 @@ def test_a_joint_comparison_takes_both_at_the_same_levels(partly: gs.Fit) -> Non
     assert row["lower"] < 0 < row["upper"]
     assert abs(row["mean"]) < 0.1
     assert any("Y at a only" in note for note in found.notes)
+    assert any("never run at is a new draw from their sd" in note for note in found.notes)
 
 
 def test_separate_fits_of_unlike_levels_are_refused() -> None:

@@ -521,7 +521,14 @@ COMPONENTS: list[tuple[dict[str, Any], str]] = [
         r"names an unknown facet 'taks'\. Given: 'system:taks'.*Did you mean 'task'\?",
     ),
     ({"interactions": ["task"]}, "names no interaction.*'task' alone is the main component"),
-    ({"interactions": ["task:task"]}, "names no interaction"),
+    (
+        {"interactions": ["task:task"]},
+        "names a facet twice.*Given: 'task:task'.*different facets: system:task. Name each",
+    ),
+    (
+        {"interactions": "all"},
+        r'Allowed: "auto", "none", or a list of system:task.*"auto" tries every pair of facets',
+    ),
     (
         {"interactions": ["task:run"]},
         "'run' is nested in system, task, so that this is the main component of 'run'",
@@ -544,7 +551,7 @@ COMPONENTS: list[tuple[dict[str, Any], str]] = [
     ({"priors": {3: {}}}, "priors has an unknown key. Given: 3"),
     (
         {"priors": {"sd(taks)": {}}},
-        r"priors\.\"sd\(taks\)\" names an unknown facet 'taks'.*Did you mean 'task'\?",
+        r"names an unknown facet 'taks'.*Allowed: mu, sd\(system\), sd\(task\).*mean 'sd\(task\)'",
     ),
     (
         {"priors": {"sd(system:task)": {}}, "interactions": "none"},

@@ -276,10 +276,24 @@ def test_defaults_follow_the_spread_of_all_scores() -> None:
     assert checked(declared, table).residual_prior == Prior("Exponential", {"lam": 3.0})
 
 
+def spread(scores: list[float]) -> tuple[float, float]:
+    graded = graded_trials(np.array(scores), None)
+    return score_spread(graded, np.ones(len(scores), dtype=np.int64))
+
+
 def test_scores_that_are_all_the_same_have_a_spread_of_one() -> None:
-    assert score_spread(np.full(5, 0.1)) == (pytest.approx(0.1), 1.0)
-    assert score_spread(np.array([3.0])) == (3.0, 1.0)
-    assert score_spread(np.array([1.0, 3.0])) == (2.0, pytest.approx(np.sqrt(2)))
+    assert spread([0.1] * 5) == (pytest.approx(0.1), 1.0)
+    assert spread([3.0]) == (3.0, 1.0)
+    assert spread([1.0, 3.0]) == (2.0, pytest.approx(np.sqrt(2)))
+
+
+def test_spread_of_groups_is_that_of_their_scores() -> None:
+    scores = np.random.default_rng(1).normal(1e3, 2.0, 30)
+    groups = Partition(np.repeat(np.arange(5, dtype=np.int32), [1, 2, 7, 9, 11]), 5)
+    single = graded_trials(scores, None)
+    ones = np.ones(30, dtype=np.int64)
+    found = score_spread(combine(single, ones, groups), groups.totals(ones))
+    assert found == pytest.approx((scores.mean(), scores.std(ddof=1)), rel=1e-10)
 
 
 def test_binary_scores_have_no_residual_and_no_spread() -> None:
@@ -352,3 +366,34 @@ def test_cells_of_real_judges_hold_their_published_means(shared: Path) -> None:
     assert cells.trials.sum() == 1048
     sds = np.sqrt(cells.graded.squares / (cells.trials - 1))
     assert round(float(sds[labels.index(["LLM A", "Human X"])]), 4) == 0.8245
+
+
+UNITS = np.random.default_rng(3).normal(size=(8, 4)) + np.arange(8.0)[:, None]
+
+
+def in_unit(factor: float, origin: float = 0.0) -> pd.DataFrame:
+    table = grid({"task": range(8), "run": range(4)})
+    return table.assign(score=(UNITS * factor + origin).ravel())
+
+
+@pytest.mark.parametrize("power", [20, 80, -20, -80, -200])
+def test_scores_in_a_unit_far_from_one_are_refused_with_the_factor(power: int) -> None:
+    study = graded_study("task", within("run", "task"))
+    with pytest.raises(DataError, match=f"in a unit that no sampler.*by 1e{-power}") as told:
+        checked(study, in_unit(10.0**power))
+    assert "standard deviations from 1e-08 to 1e+10" in str(told.value)
+    found = checked(study, in_unit(10.0**power * 10.0**-power))
+    assert found.score_scale == pytest.approx(UNITS.std(ddof=1), rel=1e-9)
+
+
+def test_scores_that_differ_by_too_little_for_their_size_are_refused() -> None:
+    study = graded_study("task", within("run", "task"))
+    with pytest.raises(
+        DataError, match=r"differ by too little for their size.*Subtract 1e\+12 from"
+    ):
+        checked(study, in_unit(1.0, 1e12))
+    assert checked(study, in_unit(1.0, 1e8)).score_scale == pytest.approx(UNITS.std(ddof=1))
+    # All alike but for the rounding of a sum is all alike.
+    same = in_unit(0.0, 0.1 + 0.2)
+    same.loc[0, "score"] = 0.3
+    assert checked(study, same).score_scale == 1.0

@@ -99,7 +99,29 @@ def test_csv_that_is_not_utf8_is_named_with_its_place(write: Any) -> None:
     ):
         read(write("t.csv", "task,ok\na,1\nü,1\n".encode("latin-1")))
     with pytest.raises(DataError, match=r"t\.csv: the header is not UTF-8 text"):
-        read(write("t.csv", "task,ok\na,1\n".encode("utf-16")))
+        read(write("t.csv", "täsk,ok\na,1\n".encode("latin-1")))
+
+
+BINARY = {
+    "a netCDF file": b"\x89HDF\r\n\x1a\n" + bytes(90),
+    "a Parquet file, .*Name it .parquet": b"PAR1" + bytes(90),
+    "a gzipped file, .*Name it .csv.gz": gzip.compress(b"task,ok\na,1\n"),
+    "a zip archive or a workbook .*Save the sheet": b"PK\x03\x04" + bytes(90),
+    "UTF-16 text, .*Save the file as UTF-8": "task,ok\na,1\n".encode("utf-16"),
+    "a binary file, no text of trials": bytes(range(200)),
+}
+
+
+@pytest.mark.parametrize("kind", BINARY)
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_what_is_no_text_is_named_by_its_kind(write: Any, name: str, kind: str) -> None:
+    with pytest.raises(DataError, match=f"is {kind}"):
+        read(write(name, BINARY[kind]))
+
+
+def test_a_fit_is_no_file_of_trials(write: Any) -> None:
+    with pytest.raises(DataError, match=r"run\.nc is a fit by its name, not trials.*gs\.load"):
+        read(write("run.nc", b"CDF"))
 
 
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.jsonl.gz"])

@@ -260,3 +260,16 @@ def test_the_table_fits_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "two-sided normal p: paired" in text
     assert "score scale" in text
+
+
+def test_scores_that_do_not_vary_are_said_to_have_no_noise_here() -> None:
+    table = pd.DataFrame(
+        {"task": list("aabbcc") * 2, "system": ["old"] * 6 + ["new"] * 6, "score": [1] * 12}
+    )
+    notes = " ".join(gs.paired_noise(table, "old", "new").table().notes)
+    assert "The scores of A and B do not vary: their noise is 0 here" in notes
+    assert "Without any variance there is no p value." in notes
+    table.loc[0, "score"] = 0
+    notes = " ".join(gs.paired_noise(table, "old", "new").table().notes)
+    assert "The scores of B do not vary" in notes
+    assert "no p value" not in notes

@@ -108,3 +108,31 @@ def test_tasks_inside_the_residual_count_and_are_said() -> None:
     study = study_of("task", within("rollout", "task"), gs.Facet("judge", role="error"))
     table = grid({"task": range(12), "rollout": "1"}).assign(judge=["x", "y", "z"] * 4)
     assert gs.rerun_noise(fit_by_hand(checked(study, table))).inseparable == ("task",)
+
+
+def test_two_pass_rates_differ_by_100_points_at_most() -> None:
+    study = study_of("task", within("rollout", "task"))
+    parts = {"task": 0.05, "residual": 0.2}
+    few = gs.rerun_noise(gs.assume(study, parts, mean=0.5), {"task": 1, "rollout": 1})
+    assert float(few.draws.max()) == pytest.approx(0.2)
+    # 1.96 sqrt(2 x .2) is 1.24: a normal interval is wider than what rates can do.
+    assert float(few.difference().max()) == 1.0
+    assert "differ by up to 100.0 points" in few.table().text()
+    budget = gs.variance_budget(
+        gs.assume(study, {"task": 0.25}, mean=0.5), {"task": 1, "rollout": 1}
+    )
+    assert float(budget.half_width(0.99).max()) == 1.0
+    graded = study_of("task", within("rollout", "task"), family="gaussian")
+    wide = gs.rerun_noise(
+        gs.assume(graded, {"task": 4.0, "residual": 9.0}, mean=3.0), {"task": 1, "rollout": 1}
+    )
+    assert float(wide.difference().max()) == pytest.approx(1.959964 * 18**0.5, rel=1e-6)
+
+
+def test_small_distances_keep_a_digit() -> None:
+    study = study_of("task", within("rollout", "task"))
+    small = gs.assume(study, {"task": 1e-9, "residual": 1e-9}, mean=1e-9)
+    design = {"task": 1000, "rollout": 10}
+    assert "0.0 points" not in gs.rerun_noise(small, design).table().text()
+    assert "0.0 points" not in gs.variance_budget(small, design).table().text()
+    assert "0.0002 points" in gs.variance_budget(small, design).table().text()

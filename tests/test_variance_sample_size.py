@@ -84,3 +84,19 @@ def test_what_is_out_of_range_is_refused() -> None:
         gs.icc_sample_size(0.5, 3, 0.2, level=95)
     # A negative planned value is one that an ICC can have.
     assert gs.icc_sample_size(-0.2, 3, 0.2).n > 2
+
+
+@pytest.mark.parametrize("width", [1e-9, 1e-200])
+def test_a_width_that_nobody_can_reach_is_refused(width: float) -> None:
+    with pytest.raises(QuantityError, match=r"more subjects than anybody has.*wider interval"):
+        gs.icc_sample_size(0.5, 2, width)
+
+
+def test_very_many_subjects_are_remarked_on_and_shown_in_full() -> None:
+    found = gs.icc_sample_size(0.5, 2, 1e-4)
+    text = found.table().text()
+    assert found.n > 10**8
+    assert "More than a million subjects" in text
+    assert "0.0001" in text
+    assert "0.0000 " not in text
+    assert "million" not in gs.icc_sample_size(0.5, 2, 0.1).table().text()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gstudy.fits.files import load
     from gstudy.fits.fitted import Fit
     from gstudy.fits.many import Fits
+    from gstudy.model.extension import extend
     from gstudy.model.graph import build_model
     from gstudy.model.many import fit_by
     from gstudy.model.policies import fit_policies
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from gstudy.study.estimable import check
     from gstudy.study.examples.catalogue import example
     from gstudy.study.facets import Facet
+    from gstudy.study.guessing.guesses import guess_study
+    from gstudy.study.logs.collected import read_logs
+    from gstudy.study.logs.frames import from_frame
     from gstudy.study.simulated import simulate
     from gstudy.study.trials import Trials, read_trials
     from gstudy.variance.assumed import assume
@@ -80,10 +84,13 @@ _PUBLIC = {
     "compare_systems": "gstudy.questions.comparison",
     "contrasts": "gstudy.questions.contrasts",
     "example": "gstudy.study.examples.catalogue",
+    "extend": "gstudy.model.extension",
     "fit": "gstudy.model.sampling",
     "fit_by": "gstudy.model.many",
     "fit_policies": "gstudy.model.policies",
+    "from_frame": "gstudy.study.logs.frames",
     "generalizability": "gstudy.variance.coefficients",
+    "guess_study": "gstudy.study.guessing.guesses",
     "icc": "gstudy.variance.coefficients",
     "icc_sample_size": "gstudy.variance.classical.sample_size",
     "icc_standard_error": "gstudy.variance.classical.sample_size",
@@ -97,6 +104,7 @@ _PUBLIC = {
     "posterior_check": "gstudy.questions.posterior_checks",
     "prior_predictive": "gstudy.questions.prior_predictions",
     "prior_sensitivity": "gstudy.questions.sensitivity",
+    "read_logs": "gstudy.study.logs.collected",
     "read_trials": "gstudy.study.trials",
     "rerun_noise": "gstudy.variance.rerun",
     "score": "gstudy.questions.scores",
@@ -130,10 +138,13 @@ __all__ = [
     "compare_systems",
     "contrasts",
     "example",
+    "extend",
     "fit",
     "fit_by",
     "fit_policies",
+    "from_frame",
     "generalizability",
+    "guess_study",
     "icc",
     "icc_sample_size",
     "icc_standard_error",
@@ -147,6 +158,7 @@ __all__ = [
     "posterior_check",
     "prior_predictive",
     "prior_sensitivity",
+    "read_logs",
     "read_trials",
     "rerun_noise",
     "score",

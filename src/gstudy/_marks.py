@@ -5,10 +5,23 @@ from __future__ import annotations
 import math
 import sys
 import unicodedata
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len, split_graphemes
 
-__all__ = ["bar", "number", "percent", "points", "printable", "shorten", "visible", "wrapped"]
+__all__ = [
+    "bar",
+    "bare_points",
+    "least_width",
+    "number",
+    "percent",
+    "points",
+    "printable",
+    "shorten",
+    "shortened",
+    "visible",
+    "wrapped",
+]
 
 MISSING = "-"
 
@@ -24,6 +37,12 @@ _ASCII: dict[str | int, str | int | None] = {
     **dict.fromkeys(EIGHTHS[1:4], " "),
     **dict.fromkeys(EIGHTHS[4:], "#"),
 }
+
+# Rates that differ by less are equal: sums of them in another order.
+_NOTHING = 1e-14
+
+# Cells by which a column of labels is widened at a time.
+_WIDER = 4
 
 # They reorder or break a line: a label must not be able to redraw the table around it.
 _LINE_BREAKERS = frozenset(
@@ -43,11 +62,23 @@ def percent(x: float, digits: int = 1) -> str:
 def points(x: float, digits: int = 1) -> str:
     """A difference of two rates in percentage points.
 
-    >>> points(0.102)
-    '10.2 points'
+    >>> points(0.102), points(0.00012)
+    ('10.2 points', '0.01 points')
+    """
+    text = bare_points(x, digits)
+    return text if text == MISSING else f"{text} points"
+
+
+def bare_points(x: float, digits: int = 1) -> str:
+    """The same without its unit; what would round to 0 keeps one digit, and only 0 is "0.0".
+
+    >>> bare_points(0.00012), bare_points(0.0)
+    ('0.01', '0.0')
     """
     text = fixed(100 * x, digits, "")
-    return text if text == MISSING else f"{text} points"
+    if not math.isfinite(x) or float(text) != 0 or abs(x) < _NOTHING:
+        return text
+    return number(100 * x, 1)
 
 
 def number(x: float, digits: int = 3) -> str:
@@ -123,11 +154,93 @@ def shorten(text: str, width: int) -> str:
     >>> shorten("gpt-4o-2024-05-13", 9)
     'gpt-…5-13'
     """
+    return _cut(text, width, width // 2)
+
+
+def _cut(text: str, width: int, at: int) -> str:
+    """The text in at most `width` cells, the ellipsis after `at` of them."""
     if cell_len(text) <= width:
         return text
-    head = _crop(text, width // 2)
+    head = _crop(text, at)
     tail = _crop(text, max(width - 1 - cell_len(head), 0), from_end=True)
     return (head + "…" + tail) if width > 0 else ""
+
+
+def shortened(texts: Sequence[str], width: int) -> list[str]:
+    """Each text in at most `width` terminal cells, different texts differently.
+
+    Texts that would lose what tells them apart are cut elsewhere; where no cut keeps it they are
+    numbered.
+
+    >>> shortened(["model-a-2024-05", "model-b-2024-05"], 9)
+    ['mo…a-2…05', 'mo…b-2…05']
+    """
+    forms = {text: shorten(text, width) for text in texts}
+    for group in _alike(forms):
+        forms |= _told_apart(group, forms, width) or _numbered(group, forms, width)
+    return [forms[text] for text in texts]
+
+
+def least_width(texts: Sequence[str], floor: int) -> int:
+    """The narrowest width, from `floor` up, at which different texts can be cut differently."""
+    longest = max(map(cell_len, texts), default=0)
+    for width in range(floor, longest, _WIDER):
+        forms = {text: shorten(text, width) for text in texts}
+        groups = _alike(forms)
+        apart = [_told_apart(group, forms, width) for group in groups]
+        for found in apart:
+            forms |= found or {}
+        if all(apart) and not _alike(forms):
+            return width
+    return longest
+
+
+def _alike(forms: Mapping[str, str]) -> list[list[str]]:
+    """Groups of texts that have one form."""
+    groups: dict[str, list[str]] = {}
+    for text, form in forms.items():
+        groups.setdefault(form, []).append(text)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _told_apart(group: Sequence[str], forms: Mapping[str, str], width: int) -> dict[str, str]:
+    """Forms of a group cut where they differ; empty when no cut tells them apart."""
+    members = set(group)
+    others = {form for text, form in forms.items() if text not in members}
+    pairs = zip(min(group), max(group), strict=False)
+    common = next((i for i, (a, b) in enumerate(pairs) if a != b), len(min(group)))
+    for at in (None, width - 1, 0, width // 4, 3 * width // 4):
+        cut = {
+            text: _opened(text, width, common) if at is None else _cut(text, width, at)
+            for text in group
+        }
+        if len(set(cut.values())) == len(group) and others.isdisjoint(cut.values()):
+            return cut
+    return {}
+
+
+def _opened(text: str, width: int, start: int) -> str:
+    """The text with its beginning, what follows `start`, and its end."""
+    if cell_len(text) <= width:
+        return text
+    head = _crop(text[:start], width // 4)
+    return f"{head}…{_cut(text[start:], width - 1 - cell_len(head), width // 3)}"
+
+
+def _numbered(group: Sequence[str], forms: Mapping[str, str], width: int) -> dict[str, str]:
+    """Forms of a group with a number at their end that no other form has."""
+    used = set(forms.values())
+    found: dict[str, str] = {}
+    count = 0
+    for text in group:
+        form = forms[text]
+        while form in used:
+            count += 1
+            tag = f"#{count}"
+            form = shorten(text, max(width - len(tag), 0)) + tag
+        used.add(form)
+        found[text] = form
+    return found
 
 
 def _crop(text: str, width: int, *, from_end: bool = False) -> str:

@@ -11,19 +11,22 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
 from gstudy._marks import (
     bar,
+    bare_points,
     fixed,
+    least_width,
     number,
     percent,
     points,
     printable,
     shorten,
+    shortened,
     visible,
     wrapped,
 )
@@ -35,11 +38,14 @@ __all__ = [
     "Shown",
     "Table",
     "bar",
+    "bare_points",
+    "markdown_text",
     "number",
     "percent",
     "points",
     "printable",
     "shorten",
+    "shortened",
     "wrapped",
 ]
 
@@ -64,16 +70,20 @@ _WRITERS: dict[str, Callable[[float, int], str]] = {
     "int": lambda x, _: fixed(x, 0, ""),
     "bar": bar,
 }
+_TEXTS = ("text", "span")
 _DIGITS = {"percent": 1, "points": 1, "number": 3, "decimal": 3, "int": 0, "bar": 16}
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column as it is written: header, cells, whether it is a number's."""
+    """One column as it is written: header, cells, whether it is a number's, or of numbers in text,
+    which is never cut, and the narrowest it can be made."""
 
     header: str
     cells: tuple[str, ...]
     numeric: bool
+    whole: bool = False
+    least: int = 0
 
     @property
     def natural(self) -> int:
@@ -83,11 +93,10 @@ class _Column:
     def content(self) -> int:
         return max(map(cell_len, self.cells), default=0)
 
-    @property
-    def least(self) -> int:
-        """The narrowest it can be made: a number is never cut, a text is."""
-        floor = self.content if self.numeric else min(self.content, MIN_TEXT)
-        return max(floor, min(cell_len(self.header), MIN_HEADER))
+    def narrowest(self, header: int) -> int:
+        """How far it is squeezed: a number is never cut, a text while it can be told apart."""
+        floor = self.content if self.whole else least_width(self.cells, MIN_TEXT)
+        return max(floor, min(cell_len(self.header), header))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -107,7 +116,8 @@ class Table:
     notes : tuple of str
         Printed below the rows.
     formats : mapping of str to str
-        Column to "percent1", "points1", "decimal3", "number3", "count", "int", "bar16" or "text":
+        Column to "percent1", "points1", "decimal3", "number3", "count", "int", "bar16", "text" or
+        "span" (an interval as text, never cut):
         the kind, and the digits after the point (percent, points, decimal), the significant
         digits (number) or the cells of a full bar. A count is a mean number of something: whole
         where all of the column is. A column without a format is written by its type.
@@ -137,12 +147,14 @@ class Table:
     def text(self, width: int = 80) -> str:
         """Plain text; no line is wider than `width` terminal cells.
 
-        Long labels lose their middle; a table that still does not fit is printed as blocks of
+        Long labels lose their middle, different ones stay different; a table that still does not
+        fit is printed as blocks of
         columns under each other, each with the first column. Notes are wrapped.
         """
         lines = [*wrapped(_prose(self.title), width), *wrapped(self._subtitle(), width)]
-        for block in _blocks(self._columns(), width):
-            lines += ["", *_block_lines(block, width)]
+        columns = self._columns()
+        for block in _blocks(columns, width):
+            lines += ["", *_block_lines(block, width, [column.header for column in columns])]
         if self.notes:
             lines.append("")
         for note in self.notes:
@@ -182,6 +194,15 @@ class Table:
         parts += _html_lines(f"<small>{_escape_html(_prose(note))}</small>" for note in self.notes)
         return "\n".join([*parts, "</div>"])
 
+    def written(self) -> list[tuple[str, tuple[str, ...], bool]]:
+        """Per column its header, its cells as they are written, and whether they are numbers."""
+        return [(column.header, column.cells, column.numeric) for column in self._columns()]
+
+    @property
+    def subtitle(self) -> str:
+        """Scale and level of the intervals, in words."""
+        return self._subtitle()
+
     def json(self) -> dict[str, Any]:
         """``{"scale", "level", "columns", "rows"}``, unrounded; NaN and infinities are None."""
         named = self._named_values()
@@ -216,28 +237,30 @@ class Table:
         return named + [(str(name), list(self.frame.iloc[:, i])) for i, name in places]
 
     def _columns(self) -> list[_Column]:
-        return [
+        columns = [
             _column(name, values, self.formats.get(name)) for name, values in self._named_values()
         ]
+        floor = least_width([column.header for column in columns], MIN_HEADER)
+        return [replace(column, least=column.narrowest(floor)) for column in columns]
 
 
 def _column(name: str, values: Sequence[object], form: str | None) -> _Column:
     plain = [_plain(value) for value in values]
     kind, digits = _parse_format(name, form) if form else (_guess_kind(values), None)
-    if kind == "text":
+    if kind in _TEXTS:
         cells = tuple("" if x is None else visible(_text(x)) for x in plain)
-        return _Column(visible(name), cells, numeric=False)
+        return _Column(visible(name), cells, numeric=False, whole=kind == "span")
     numbers = [_number(x, raw) for x, raw in zip(plain, values, strict=True)]
     if digits is None:
         digits = _count_digits(numbers) if kind == "count" else _DIGITS[kind]
     cells = tuple(_WRITERS[kind](x, digits) for x in numbers)
-    return _Column(visible(name), cells, numeric=kind != "bar")
+    return _Column(visible(name), cells, numeric=kind != "bar", whole=True)
 
 
 def _parse_format(name: str, form: str) -> tuple[str, int | None]:
     kind = form.rstrip("0123456789")
-    if kind != "text" and kind not in _WRITERS:
-        raise ValueError(f"format {form!r} of column {name!r} is none of {['text', *_WRITERS]}")
+    if kind not in _TEXTS and kind not in _WRITERS:
+        raise ValueError(f"format {form!r} of column {name!r} is none of {[*_TEXTS, *_WRITERS]}")
     return kind, int(form[len(kind) :]) if form != kind else None
 
 
@@ -323,13 +346,16 @@ def _pad(text: str, width: int, *, right: bool) -> str:
     return space + text if right else text + space
 
 
-def _block_lines(columns: Sequence[_Column], width: int) -> list[str]:
+def _block_lines(columns: Sequence[_Column], width: int, headers: Sequence[str]) -> list[str]:
+    """One block; `headers` are those of the whole table, which stay different."""
     widths = [min(w, width) for w in _fit(columns, width)]
-    rows = [tuple(c.header for c in columns), *zip(*(c.cells for c in columns), strict=True)]
+    short = {w: dict(zip(headers, shortened(headers, w), strict=True)) for w in set(widths)}
+    heads = [short[w][column.header] for w, column in zip(widths, columns, strict=True)]
+    bodies = [shortened(c.cells, w) for c, w in zip(columns, widths, strict=True)]
     lines = []
-    for row in rows:
+    for row in [heads, *zip(*bodies, strict=True)]:
         cells = (
-            _pad(shorten(text, w), w, right=column.numeric)
+            _pad(text, w, right=column.numeric)
             for text, w, column in zip(row, widths, columns, strict=True)
         )
         lines.append(GAP.join(cells))
@@ -342,6 +368,11 @@ def _prose(text: str) -> str:
 
 def _markdown_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(_escape_markdown(cell.strip()) for cell in cells) + " |"
+
+
+def markdown_text(text: str) -> str:
+    """A text on one line, with backslashes before what Markdown would read as markup."""
+    return _escape_markdown(_prose(text))
 
 
 def _escape_markdown(text: str) -> str:

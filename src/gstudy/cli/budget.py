@@ -10,7 +10,7 @@ import typer
 
 from gstudy.cli.check import read_study, trials_path
 from gstudy.cli.exits import guarded, unconverged, usage_error
-from gstudy.cli.fit import known_sampler
+from gstudy.cli.fit import CHAINS, DRAWS, RUN_SUFFIX, SAMPLER, TUNE, known_sampler, longer_run
 from gstudy.cli.options import (
     AllowUnconverged,
     Chains,
@@ -21,7 +21,10 @@ from gstudy.cli.options import (
     Sampler,
     Seed,
     Tune,
+    Until,
+    chains_of,
 )
+from gstudy.cli.postponed import postpone
 
 if TYPE_CHECKING:
     from gstudy.cli.first_screen import FirstScreen
@@ -29,12 +32,12 @@ if TYPE_CHECKING:
     from gstudy.fits.many import Fits
     from gstudy.study.assessment import Assessment
     from gstudy.study.declaration import Study
+    from gstudy.study.guessing.guesses import Guess
     from gstudy.study.trials import Trials
 
 __all__ = ["budget_command", "leave_files", "screen_or_exit"]
 
 NEW = "new"
-RUN_SUFFIX = ".nc"
 STUDY_SUFFIX = ".toml"
 
 
@@ -43,7 +46,8 @@ def budget_command(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="DATA|STUDY|RUN", help="Trials, a study file (TOML), or a saved run (.nc)."
+            metavar="DATA|LOGS|STUDY|RUN",
+            help="Trials, logs or a folder of them, a study file (TOML), or a saved run (.nc).",
         ),
     ],
     study: Annotated[
@@ -64,11 +68,12 @@ def budget_command(
         typer.Option("--out", "-o", metavar="DIR", help="Leave run, tables and plot there."),
     ] = None,
     seed: Seed = None,
-    draws: Draws = 1000,
-    tune: Tune = 1000,
-    chains: Chains = 4,
+    draws: Draws = DRAWS,
+    tune: Tune = TUNE,
+    chains: Chains = CHAINS,
     cores: Cores = None,
-    sampler: Sampler = "pymc",
+    sampler: Sampler = SAMPLER,
+    until: Until = None,
     allow_unconverged: AllowUnconverged = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -79,42 +84,50 @@ def budget_command(
 
     chosen = known_sampler(sampler)
     counts = None if design is None else read_design_option(design)
-    if source.suffix.lower() == RUN_SUFFIX and study is not None:
+    is_run = source.suffix.lower() == RUN_SUFFIX
+    if is_run and study is not None:
         raise usage_error(f"{source} is a run and holds its study: leave --study out.")
     directory = None if out is None else make_directory(out)
     sampling = {
         "draws": draws,
         "tune": tune,
-        "chains": chains,
+        "chains": chains_of(chains),
         "seed": seed,
         "cores": cores,
         "sampler": chosen,
+        "until": until,
         "progress": not quiet and not as_json,
     }
-    policies = None
-    if source.suffix.lower() == RUN_SUFFIX:
+    printed = [lambda fit: _printed(fit, system, counts)]
+    policies, guess = None, None
+    if is_run and until is not None:
+        more = {name: sampling[name] for name in ("until", "cores", "progress")}
+        fit = longer_run(source, printed=printed, **more)
+    elif is_run:
         fit = _loaded(source)
     else:
-        declared, trials = _declared_trials(source, study)
+        declared, trials, guess = _declared_trials(source, study, silent=as_json)
         assessment = assess(declared, trials)
         _check_questions(assessment, trials, system, counts)
         assessment = _of_one_system(assessment, trials, system)
         warn_if_left_out(assessment)
-        fit = _sampled(assessment.study, assessment, sampling)
+        fit = _sampled(assessment.study, assessment, {**sampling, "printed": printed})
         policies = _both_policies(assessment, trials, system, sampling)
-    if directory is not None and source.suffix.lower() != RUN_SUFFIX:
+    if directory is not None and (until is not None or not is_run):
         fit.save(directory / "run.nc")
     screen = screen_or_exit(
         fit, system=system, design=counts, allow=allow_unconverged, policies=policies
     )
     if as_json:
-        print_json(screen.tables())
+        print_json(({} if guess is None else {"declaration": guess.table()}) | screen.tables())
     else:
         show(screen.text())
     if directory is not None:
         leave_files(screen, directory)
         hint(f"\nwrote the budget as tables and plot to {directory}", quiet=quiet or as_json)
     hint(f"\n{_next_steps(screen, source, directory)}", quiet=quiet or as_json)
+    if guess is not None and not as_json:
+        show(f"\nTo change what was assumed: gstudy init {shlex.quote(str(source))}")
 
 
 def screen_or_exit(
@@ -186,6 +199,13 @@ def read_design_option(text: str) -> dict[str, int]:
     return counts
 
 
+def _printed(fit: Fit, system: str | None, design: dict[str, int] | None) -> list[Any]:
+    """Draws of everything that the first screen prints."""
+    from gstudy.cli.first_screen import first_screen
+
+    return first_screen(fit, system=system, design=design).draws()
+
+
 def _loaded(path: Path) -> Fit:
     from gstudy.fits.files import load
 
@@ -195,6 +215,7 @@ def _loaded(path: Path) -> Fit:
 def _sampled(study: Study, assessment: Assessment, sampling: dict[str, Any]) -> Fit:
     from gstudy.model.sampling import fit
 
+    postpone("arviz")
     return fit(study, assessment, **sampling)
 
 
@@ -210,28 +231,32 @@ def _both_policies(
 
     from gstudy.model.policies import fit_policies
 
+    postpone("arviz")
     return fit_policies(assessment.study, trials, **{**sampling, "sampler": "direct"})
 
 
-def _declared_trials(source: Path, study: Path | None) -> tuple[Study, Trials]:
-    """The trials with the declaration that was given, or the one that is assumed and told."""
-    from gstudy.cli.output import hint
+def _declared_trials(
+    source: Path, study: Path | None, *, silent: bool
+) -> tuple[Study, Trials, Guess | None]:
+    """The trials with the declaration that was given, or the one that is guessed and told."""
     from gstudy.study.trials import read_trials
 
     if source.suffix.lower() == STUDY_SUFFIX:
         if study is not None:
             raise usage_error(f"{source} is a study itself: give the trials, or leave --study out.")
         declared = read_study(source)
-        return declared, read_trials(trials_path(declared, None, source), declared)
+        return declared, read_trials(trials_path(declared, None, source), declared), None
     if study is not None:
         declared = read_study(study)
-    else:
-        from gstudy.cli.assumed import assumed_study
+        return declared, read_trials(source, declared), None
 
-        assumed = assumed_study(source)
-        hint(_assumed_text(assumed.toml, assumed.unused), quiet=False)
-        declared = assumed.study
-    return declared, read_trials(source, declared)
+    from gstudy.cli.output import show
+    from gstudy.study.guessing.guesses import guess_study
+
+    guess = guess_study(source)
+    if not silent:
+        show(_assumed_text(guess))
+    return guess.study, read_trials(guess.trials, guess.study), guess
 
 
 def _check_questions(
@@ -296,13 +321,9 @@ def _check_system(system: str, labels: list[str], measured: str | None, *, sampl
         )
 
 
-def _assumed_text(toml: str, unused: tuple[str, ...]) -> str:
-    lines = ["No study was given; from the names of the columns this one is assumed:", ""]
-    lines += [f"  {line}".rstrip() for line in toml.splitlines()]
-    lines += ["", "If it is wrong, save it as a file, mend it, and pass --study FILE."]
-    if unused:
-        lines.append(f"Columns that nothing was made of: {', '.join(unused)}.")
-    return "\n".join([*lines, ""])
+def _assumed_text(guess: Guess) -> str:
+    lines = [f"No study was given. From the columns of {guess.source} this one is assumed:"]
+    return "\n".join([*lines, *(f"  {line}" for line in guess.lines()), ""])
 
 
 def _next_steps(screen: FirstScreen, source: Path, directory: Path | None) -> str:

@@ -11,6 +11,7 @@ from gstudy.cli.budget import leave_files, screen_or_exit
 from gstudy.cli.exits import guarded
 from gstudy.cli.fit import known_sampler
 from gstudy.cli.options import Cores, Json, Quiet, Sampler, Seed
+from gstudy.cli.postponed import postpone
 
 __all__ = ["demo_command"]
 
@@ -33,6 +34,7 @@ def demo_command(
     from gstudy.model.sampling import fit as sample
     from gstudy.study.examples.catalogue import example
 
+    postpone("arviz")
     chosen = known_sampler(sampler)
     directory = make_directory(out)
     study, trials = example(EXAMPLE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 
 from gstudy.cli.units import Units, units_of
-from gstudy.display import Table, bar, percent, shorten, wrapped
+from gstudy.display import Table, bar, percent, shorten, shortened, wrapped
 from gstudy.fits.gates import STAMP, stamp
 from gstudy.questions.claims import universe_table
 from gstudy.questions.scores import SHARED_SDS, UNNAMED, listed, plural, score
@@ -95,6 +95,17 @@ class FirstScreen:
             _gate_lines(self.fit),
         ]
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+    def draws(self) -> list[xr.DataArray]:
+        """Draws of every number that the screen prints."""
+        return [
+            *([] if self.score is None else [self.score.draws]),
+            self.budget.draws,
+            self.budget.half_width(0.95),
+            self.rerun.draws,
+            self.rerun.difference(),
+            self.components.draws,
+        ]
 
     def tables(self) -> dict[str, Table]:
         """The same as tables: `score`, `budget`, `half_width`, `rerun_noise`, `components`..."""
@@ -296,7 +307,7 @@ def _budget_lines(budget: VarianceBudget) -> list[str]:
     lines = [
         *wrapped(head, WIDTH, indent="  "),
         _line("source", "share of variance", "95% interval", "role"),
-        *(_source_line(row) for row in shown.itertuples()),
+        *map(_source_line, shown.itertuples(), shortened([*map(str, shown.index)], _NAME_WIDTH)),
     ]
     rest = frame.drop(index=shown.index)
     if len(rest):
@@ -331,9 +342,8 @@ def _residual_lines(shown: pd.DataFrame, budget: VarianceBudget) -> list[str]:
     return ["  residual: the chance in a single trial, all levels of the facets held fixed."]
 
 
-def _source_line(row: Any) -> str:
+def _source_line(row: Any, name: str) -> str:
     share, low, high = (getattr(row, name) for name in ("share", "share_lower", "share_upper"))
-    name = shorten(str(row.Index), _NAME_WIDTH)
     drawn = f"{bar(share, _BAR_WIDTH)} {percent(share):>{_SHARE_WIDTH}}"
     interval = f"{100 * low:.1f} to {100 * high:.1f}%"
     return _line(name, drawn, interval, row.role)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,61 +20,81 @@ from gstudy.cli.options import (
     Quiet,
     Sampler,
     Seed,
-    StudyFile,
     Tune,
+    Until,
+    chains_of,
 )
+from gstudy.cli.postponed import postpone
 
 if TYPE_CHECKING:
     from gstudy.display import Table
     from gstudy.fits.fitted import Fit
+    from gstudy.study.declaration import Study
 
-__all__ = ["converged_or_exit", "fit_command", "fit_tables", "known_sampler"]
+__all__ = [
+    "CHAINS",
+    "DRAWS",
+    "RUN_SUFFIX",
+    "SAMPLER",
+    "TUNE",
+    "converged_or_exit",
+    "fit_command",
+    "fit_tables",
+    "known_sampler",
+    "longer_run",
+]
 
 SamplerName = Literal["pymc", "direct"]
 SAMPLERS: tuple[SamplerName, ...] = ("pymc", "direct")
 
+RUN_SUFFIX = ".nc"
+DRAWS, TUNE, CHAINS, SAMPLER = 1000, 1000, "4", "pymc"
+
 
 @guarded
 def fit_command(
-    study: StudyFile,
+    study: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY|RUN", help="Study file (TOML), or a run to draw more of."),
+    ],
     data: Data = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="RUN", help="The run file to write.")
-    ] = Path("run.nc"),
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="RUN", help="The run file to write. Default: run.nc, or RUN."
+        ),
+    ] = None,
     seed: Seed = None,
-    draws: Draws = 1000,
-    tune: Tune = 1000,
-    chains: Chains = 4,
+    draws: Draws = None,
+    tune: Tune = TUNE,
+    chains: Chains = CHAINS,
     cores: Cores = None,
-    sampler: Sampler = "pymc",
+    sampler: Sampler = SAMPLER,
+    until: Until = None,
     allow_unconverged: AllowUnconverged = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit the study and save the run."""
+    """Fit the study and save the run; of a run, draw more and save it again."""
     from gstudy.cli.output import hint, print_json, show
     from gstudy.fits.files import writable_target
-    from gstudy.study.trials import read_trials
 
     chosen = known_sampler(sampler)
+    number = chains_of(chains)
+    more = {"cores": cores, "until": until, "progress": not quiet and not as_json}
+    is_run = study.suffix.lower() == RUN_SUFFIX
+    out = out or (study if is_run else Path("run.nc"))
     # Before minutes of sampling, not after.
     target = writable_target(out)
-    declared = read_study(study)
-    trials = read_trials(trials_path(declared, data, study), declared)
-
-    from gstudy.model.sampling import fit as sample
-
-    result = sample(
-        declared,
-        trials,
-        draws=draws,
-        tune=tune,
-        chains=chains,
-        seed=seed,
-        cores=cores,
-        sampler=chosen,
-        progress=not quiet and not as_json,
-    )
+    if is_run:
+        if data is not None:
+            raise usage_error(f"{study} is a run and holds its trials: leave {data} out.")
+        _check_own(study, seed=seed, tune=tune, chains=chains, sampler=sampler)
+        result = longer_run(study, draws=draws, **more)
+    else:
+        declared = read_study(study)
+        given = {"draws": draws or DRAWS, "tune": tune, "chains": number, "seed": seed}
+        result = _sampled(declared, trials_path(declared, data, study), chosen, given | more)
     result.save(target)
     hint(f"wrote {out}", quiet=quiet)
     converged_or_exit(result, allow=allow_unconverged)
@@ -83,6 +103,38 @@ def fit_command(
     else:
         show(repr(result))
         hint(f"next: gstudy budget {shlex.quote(str(out))}", quiet=quiet)
+
+
+def _sampled(study: Study, data: Path, sampler: SamplerName, settings: dict[str, Any]) -> Fit:
+    from gstudy.study.trials import read_trials
+
+    trials = read_trials(data, study)
+
+    from gstudy.model.sampling import fit as sample
+
+    postpone("arviz")
+    return sample(study, trials, sampler=sampler, **settings)
+
+
+def longer_run(path: Path, **more: Any) -> Fit:
+    """The saved run with more draws."""
+    from gstudy.fits.files import load
+
+    loaded = load(path)
+
+    from gstudy.model.extension import extend
+
+    postpone("arviz")
+    return extend(loaded, **more)
+
+
+def _check_own(run: Path, *, seed: int | None, tune: int, chains: str, sampler: str) -> None:
+    """A usage error where an option contradicts how the run was made."""
+    usual = {"seed": None, "tune": TUNE, "chains": CHAINS, "sampler": SAMPLER}
+    given = {"seed": seed, "tune": tune, "chains": chains, "sampler": sampler}
+    wrong = [name for name, value in given.items() if value != usual[name]]
+    if wrong:
+        raise usage_error(f"{run} goes on as it was made: leave --{wrong[0]} out.")
 
 
 def known_sampler(name: str) -> SamplerName:

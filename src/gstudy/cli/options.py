@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gstudy.cli.exits import usage_error
+
 __all__ = [
     "AllowUnconverged",
     "Chains",
@@ -19,7 +21,9 @@ __all__ = [
     "Seed",
     "StudyFile",
     "Tune",
+    "Until",
     "UnusedSeed",
+    "chains_of",
 ]
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")]
@@ -49,9 +53,20 @@ UnusedSeed = Annotated[
         help="Taken as by the other commands, and not used: nothing is sampled.",
     ),
 ]
-Draws = Annotated[int, typer.Option("--draws", min=1, help="Draws of each chain.")]
+Draws = Annotated[
+    int | None, typer.Option("--draws", min=1, help="Draws of each chain. Default: 1000.")
+]
 Tune = Annotated[int, typer.Option("--tune", min=1, help="Tuning steps of each chain.")]
-Chains = Annotated[int, typer.Option("--chains", min=1, help="Number of chains.")]
+Chains = Annotated[
+    str,
+    typer.Option("--chains", metavar="N|auto", help="Number of chains; auto: one a processor."),
+]
+Until = Annotated[
+    int | None,
+    typer.Option(
+        "--until", metavar="ESS", help="Draw more until all printed numbers have this ESS."
+    ),
+]
 Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Chains run at a time.")]
 Sampler = Annotated[
     str,
@@ -61,3 +76,12 @@ AllowUnconverged = Annotated[
     bool,
     typer.Option("--allow-unconverged", help="Print numbers that fail a sampler gate, stamped."),
 ]
+
+
+def chains_of(text: str) -> int | None:
+    """The number of chains; None where the machine decides."""
+    if text == "auto":
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise usage_error(f"--chains is a number, 1 or more, or auto, not {text!r}.")
+    return int(text)

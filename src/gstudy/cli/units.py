@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gstudy.display import number, percent, points
+from gstudy.display import bare_points, number, percent, points
 
 __all__ = ["Units", "units_of"]
 
@@ -55,7 +55,7 @@ class Units:
         if self.graded:
             shown = [number(x, _DIGITS) for x in (value, low, high)]
             return f"{shown[0]} ({shown[1]} to {shown[2]})"
-        return f"{points(value)} ({100 * low:.1f} to {100 * high:.1f})"
+        return f"{points(value)} ({bare_points(low)} to {bare_points(high)})"
 
 
 def units_of(family: str) -> Units:

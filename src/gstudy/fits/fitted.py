@@ -28,12 +28,12 @@ __all__ = ["Fit", "cell_groups"]
 _LEVEL = 0.95
 _SHOWN_COMPONENTS = 6
 _WIDTH = 80
-_SHOWN_BESIDE = 3
+_MOST_LINES = 15
 _SDS = "sd of each component ({} scale): median [95% equal-tailed interval]"
 _NEXT = "next: gs.score(fit), gs.variance_budget(fit), gs.rerun_noise(fit)"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
 class Fit:
     """Posterior draws of one study's model.
 
@@ -294,25 +294,38 @@ class Fit:
 
     def __repr__(self) -> str:
         """At most 15 lines: what was fitted, the sds, the gates, what to call next."""
-        from gstudy.display import shorten
+        from gstudy.display import shortened, wrapped
 
         table = self.table()
         shown = table.frame.head(_SHOWN_COMPONENTS)
-        width = min(max((len(name) for name in shown["component"]), default=0), 30)
+        names = shortened([str(name) for name in shown["component"]], 30)
+        width = max(map(len, names), default=0)
         lines = [_SDS.format(table.scale)] if len(shown) else []
-        for row in shown.itertuples():
-            name = shorten(str(row.component), width)
+        for name, row in zip(names, shown.itertuples(), strict=True):
             sd = f"{row.sd:.2f} [{row.lower:.2f}, {row.upper:.2f}]"
             noun = "trials" if row.component == RESIDUAL else "levels"
             lines.append(f"{name:<{width}}  {sd}  {row.levels} {noun}")
         more = len(table.frame) - len(shown)
         lines += [f"and {more} more: fit.table()"] if more else []
-        lines += beside_lines(self)[:_SHOWN_BESIDE]
-        lines += _endnotes(self)
-        return "\n".join([f"<{table.title}>", *(f"  {shorten(x, _WIDTH - 2)}" for x in lines)])
+        beside = [wrapped(line, _WIDTH - 2, indent="  ") for line in beside_lines(self)]
+        end = [x for line in _endnotes(self) for x in wrapped(line, _WIDTH - 2, indent="  ")]
+        lines += _fitting(beside, _MOST_LINES - 1 - len(lines) - len(end))
+        return "\n".join([f"<{table.title}>", *(f"  {line}" for line in [*lines, *end])])
 
     def _repr_html_(self) -> str:
         return self.table().html()
+
+
+def _fitting(blocks: list[list[str]], most: int) -> list[str]:
+    """The first blocks that make no more than so many lines, and where the others are."""
+    if sum(map(len, blocks)) <= most:
+        return [line for block in blocks for line in block]
+    lines: list[str] = []
+    for i, block in enumerate(blocks):
+        if len(lines) + len(block) + 1 > most:
+            return [*lines, f"and {len(blocks) - i} more, beside the sds: fit.table()"]
+        lines += block
+    return lines
 
 
 def cell_groups(assessment: Assessment) -> dict[str, xr.Dataset]:

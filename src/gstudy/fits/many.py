@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.study.declaration import Study
 
-__all__ = ["Fits", "listed_labels"]
+__all__ = ["Fits", "grouped_failures", "listed_labels"]
 
 _LISTED = 5
 _NEXT = "next: gs.level_summary(fits), gs.contrasts(fits, lambda fit: gs.icc(fit, ...))"
@@ -127,11 +127,12 @@ class Fits(Shown, Mapping[str, "Fit"]):
 
     def table(self) -> Table:
         """The table that is printed."""
-        failed = [f"not fitted: {label!r}: {error}" for label, error in self.failures.items()]
+        failed = [f"not fitted: {text}" for text in grouped_failures(self.failures)]
         binary = self.study.family == "binary"
         return Table(
             frame=self.summary(),
-            title=f"{len(self.fits)} independent fits, one per level of {self.by}",
+            title=f"{len(self.fits)} independent fit{'' if len(self.fits) == 1 else 's'}, one per "
+            f"level of {self.by}",
             scale="score",
             notes=(
                 *self.stamp(),
@@ -153,6 +154,14 @@ def listed_labels(labels: Any) -> str:
     every = [repr(label) for label in labels]
     more = f" and {len(every) - _LISTED:,} more" if len(every) > _LISTED else ""
     return ", ".join(every[:_LISTED]) + more
+
+
+def grouped_failures(failures: Mapping[str, GstudyError]) -> list[str]:
+    """What could not be fitted: levels that fail for one reason together, with the reason."""
+    reasons: dict[str, list[str]] = {}
+    for label, error in failures.items():
+        reasons.setdefault(str(error), []).append(label)
+    return [f"{listed_labels(labels)}: {reason}" for reason, labels in reasons.items()]
 
 
 def _row(fit: Fit) -> tuple[Any, ...]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gstudy.display import shortened
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -19,6 +21,7 @@ RESIDUAL = "residual"
 # House interval: equal-tailed, which is invariant from sd to variance to share.
 _LEVEL = 0.95
 _SHOWN_LEVELS = 4
+_LONGEST_LABEL = 30
 
 Row = tuple[str, int, float, float, float]
 
@@ -65,7 +68,9 @@ def _fixed_line(fit: Fit, facet: str) -> str:
     labels = [str(label) for label in effects.coords[facet].values]
     texts = [
         f"{label} {middle:+.2f} [{low:+.2f}, {high:+.2f}]"
-        for label, (middle, low, high) in zip(labels, values, strict=True)
+        for label, (middle, low, high) in zip(
+            shortened(labels, _LONGEST_LABEL), values, strict=True
+        )
     ]
     more = [f"and {len(texts) - _SHOWN_LEVELS} more"] if len(texts) > _SHOWN_LEVELS else []
     return f"{facet} (fixed effects): {', '.join([*texts[:_SHOWN_LEVELS], *more])}"

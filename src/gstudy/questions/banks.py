@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from gstudy._words import plural
 from gstudy.study.partition import split
-from gstudy.study.records import parents_first
 from gstudy.variance.draws import Array
 from gstudy.variance.kernel import logistic_mean
 from gstudy.variance.latent import GAUSSIAN
@@ -33,17 +31,20 @@ if TYPE_CHECKING:
     from gstudy.variance.latent import Latent
 
 __all__ = [
+    "INTEGRATED",
     "Levels",
-    "bank_levels",
     "bank_mean",
-    "bank_text",
     "common_levels",
     "group_means",
     "kept_facets",
     "new_level_mean",
     "own_levels",
+    "single_levels",
     "task_facet",
 ]
+
+INTEGRATED = None
+"""Label of a level that is averaged over exactly, with its effects as variances."""
 
 # Numbers held at once per block of draws.
 _BLOCK = 2**21
@@ -58,7 +59,8 @@ class Levels:
     facets : tuple of str
         In declared order, without the object.
     labels : tuple of tuple
-        One label per facet; a whole number in place of a text is a level that nobody ran.
+        One label per facet; a whole number in place of a text is a level that nobody ran, and
+        `INTEGRATED` stands for the exact mean over such levels.
     weights : array (n_levels,)
         They sum to 1.
     """
@@ -89,7 +91,7 @@ def kept_facets(fits: Sequence[Fit]) -> tuple[str, ...]:
     """
     study = fits[0].study
     redrawn = study.redrawn_on_rerun()
-    known = [{*fit.design.cells.facets, *_single(fit)} for fit in fits]
+    known = [{*fit.design.cells.facets, *single_levels(fit)} for fit in fits]
     told = frozenset[str]().union(*(fit.design.cells.facets for fit in fits))
     return tuple(
         facet
@@ -141,7 +143,7 @@ def own_levels(fit: Fit, label: str | None, facets: Sequence[str]) -> Levels:
     -------
     Levels
     """
-    cells, single = fit.design.cells, _single(fit)
+    cells, single = fit.design.cells, single_levels(fit)
     by_label = object_rows(cells, fit.study.object)
     rows = by_label[label] if label in by_label else by_label[next(iter(by_label))]
     shares = cell_weights(cells, rows, averaged_set(fit.study))
@@ -170,68 +172,6 @@ def common_levels(parts: Sequence[Levels]) -> Levels:
         for key, weight in zip(part.labels, part.weights.tolist(), strict=True):
             weights[key] = weights.get(key, 0.0) + weight / len(parts)
     return Levels(parts[0].facets, tuple(weights), np.array(list(weights.values())))
-
-
-def bank_levels(fit: Fit, latent: Latent, label: str | None) -> Levels | None:
-    """The levels of the finite bank that the study declares, or None without one.
-
-    Parameters
-    ----------
-    fit : Fit
-    latent : Latent
-        Of the same fit.
-    label : str or None
-        The system, which matters for what is nested in it.
-
-    Returns
-    -------
-    Levels
-        Every combination of the levels of the facets with a universe, and of the controlled
-        levels; all alike but for the weights of the latter.
-    """
-    finite = _finite_facets(fit)
-    controlled = latent.controlled
-    held = controlled.facets if controlled is not None else ()
-    if not _inform(fit, {*finite, *held}, finite):
-        return None
-    facets: list[str] = list(held)
-    rows: list[tuple[Hashable, ...]] = list(controlled.levels) if controlled is not None else [()]
-    weights = np.ones(1)
-    if controlled is not None:
-        weights = latent.level_weights.get(label or "", controlled.weights)
-    for facet in finite:
-        grown, shares = [], []
-        for row, weight in zip(rows, weights.tolist(), strict=True):
-            labels = _bank_labels(fit, facet, dict(zip(facets, row, strict=True)), label)
-            grown += [(*row, own) for own in labels]
-            shares += [weight / len(labels)] * len(labels)
-        facets, rows, weights = [*facets, facet], grown, np.array(shares)
-    order = [facets.index(f) for f in fit.study.facet_names if f in facets]
-    return Levels(
-        tuple(facets[i] for i in order),
-        tuple(tuple(row[i] for i in order) for row in rows),
-        weights,
-    )
-
-
-def bank_text(fit: Fit) -> tuple[str, frozenset[str]]:
-    """The declared bank in words, such as "this bank of 50 tasks", and its facets."""
-    finite = _finite_facets(fit)
-    texts = []
-    for facet in finite:
-        above = fit.study.closure(facet) - {facet}
-        held = [name for name in fit.study.facet_names if name in above & _fixed_facets(fit)]
-        nested = frozenset(finite) & above
-        count = max(fit.study.facet(facet).universe or 0, 1)
-        name = plural(facet) if count != 1 else facet
-        per = f" per {' and '.join(held)}" if held else " each" if nested else ""
-        texts.append(f"{count:,} {name}{per}")
-    return f"this bank of {' x '.join(texts)}", frozenset(finite)
-
-
-def _fixed_facets(fit: Fit) -> frozenset[str]:
-    """Controlled facets with several levels."""
-    return frozenset[str]().union(*(component.facets for component in fit.design.fixed))
 
 
 def bank_mean(fit: Fit, label: str | None, levels: Levels, seed: int) -> Array:
@@ -277,25 +217,37 @@ def group_means(
     -------
     array (chain, draw, n_groups)
         Score scale. A component whose facets are all among those of `levels` (the object aside)
-        enters with its effects, any other with its variance.
+        enters with its effects, any other with its variance, as it does at integrated levels.
     """
     known = {*levels.facets, fit.study.object}
     mean, left = fit.mu.ravel(), np.zeros(fit.mu.size)
-    terms = []
+    terms, variances, averaged = [], [], [np.zeros(len(levels.labels), dtype=bool)]
     for place, component in enumerate(fit.design.cells.components):
         if component.facets <= known:
             terms.append(_term(fit, place, label, levels, seed))
+            if not component.fixed:
+                averaged.append(_integrated(levels, component.facets))
+                variances.append(_sd(fit, component, label) ** 2)
         elif not component.fixed:
             left = left + _sd(fit, component, label) ** 2
-    means = np.empty((mean.size, groups.shape[1]))
-    step = max(_BLOCK // max(len(levels.labels), 1), 1)
-    for start in range(0, mean.size, step):
-        block = slice(start, start + step)
-        eta = np.repeat(mean[block, None], len(levels.labels), axis=1)
-        for effects, places in terms:
-            eta += effects[block][:, places]
-        means[block] = _expected(eta, left[block], fit.study.family) @ groups
+    patterns, pattern = np.unique(np.array(averaged), axis=1, return_inverse=True)
+    means = np.zeros((mean.size, groups.shape[1]))
+    for k, shares in enumerate(patterns[1:].T):
+        rows = np.flatnonzero(pattern == k)
+        open_here = left + sum(v for v, is_open in zip(variances, shares, strict=True) if is_open)
+        step = max(_BLOCK // max(len(rows), 1), 1)
+        for start in range(0, mean.size, step):
+            block = slice(start, start + step)
+            eta = np.repeat(mean[block, None], len(rows), axis=1)
+            for effects, places in terms:
+                eta += effects[block][:, places[rows]]
+            means[block] += _expected(eta, open_here[block], fit.study.family) @ groups[rows]
     return means.reshape(*fit.mu.shape, groups.shape[1])
+
+
+def _integrated(levels: Levels, facets: Iterable[str]) -> npt.NDArray[np.bool_]:
+    """Which levels are averaged over in any of these facets, (n_levels,)."""
+    return np.array([INTEGRATED in own for own in levels.column(facets)], dtype=bool)
 
 
 def new_level_mean(latent: Latent) -> Array:
@@ -348,12 +300,14 @@ def _term(
         for row in levels.labels
     ]
     effects = _effects(fit, component, label)
-    new = dict.fromkeys(key for key in keys if key not in found)
+    new = dict.fromkeys(key for key in keys if key not in found and INTEGRATED not in key)
     if new:
         drawn = _new_effects(fit, component, label, len(new), [seed, place])
         effects = np.concatenate([effects, drawn], axis=1)
         found |= {key: len(found) + i for i, key in enumerate(new)}
-    return effects, np.array([found[key] for key in keys], dtype=np.intp)
+    # What is averaged over has no effect: the last one, of nothing.
+    effects = np.concatenate([effects, np.zeros((len(effects), 1))], axis=1)
+    return effects, np.array([found.get(key, len(found)) for key in keys], dtype=np.intp)
 
 
 def _new_effects(
@@ -397,7 +351,7 @@ def _sd(fit: Fit, component: Component, label: str | None) -> Array:
     return fit.sd(component.name).ravel()
 
 
-def _single(fit: Fit) -> dict[str, str]:
+def single_levels(fit: Fit) -> dict[str, str]:
     """Facets with one level, and its label."""
     return {**fit.design.not_sampled, **fit.design.pinned}
 
@@ -410,44 +364,3 @@ def _labels_of(
         return [single[facet]] * len(rows)
     labels = cells.labels[facet]
     return [labels[code] for code in cells.codes[rows, cells.facets.index(facet)].tolist()]
-
-
-def _finite_facets(fit: Fit) -> list[str]:
-    """Sampled facets with a universe, parents first, that are nested in nothing without one."""
-    study = fit.study
-    held = frozenset[str]().union(*(component.facets for component in fit.design.fixed))
-    found: list[str] = []
-    for facet in parents_first(fit.design.cells.facets, study):
-        parents = study.closure(facet) - {facet, study.object} - held - {*_single(fit)}
-        if study.facet(facet).universe is not None and parents <= {*found}:
-            found.append(facet)
-    return found
-
-
-def _inform(fit: Fit, known: set[str], finite: Sequence[str]) -> bool:
-    """Whether any component has levels in the bank."""
-    measured = {fit.study.object}
-    return any(
-        component.facets - measured <= known and component.facets & {*finite}
-        for component in fit.design.components
-    )
-
-
-def _bank_labels(
-    fit: Fit, facet: str, inside: Mapping[str, Hashable], label: str | None
-) -> list[Hashable]:
-    """Labels of all levels of a facet in the bank, within one combination of its parents."""
-    study, cells = fit.study, fit.design.cells
-    parents = study.closure(facet) - {facet}
-    given: dict[str, Hashable] = {f: own for f, own in inside.items() if f in parents}
-    if study.object in parents and study.object in cells.facets:
-        given[study.object] = label
-    rows = np.ones(len(cells.trials), dtype=bool)
-    for parent, own in given.items():
-        labels = cells.labels[parent]
-        code = labels.index(own) if isinstance(own, str) else -1
-        rows &= cells.codes[:, cells.facets.index(parent)] == code
-    codes = np.unique(cells.codes[rows, cells.facets.index(facet)]).tolist()
-    seen: list[Hashable] = [cells.labels[facet][code] for code in codes]
-    missing = max((study.facet(facet).universe or 0) - len(seen), 0)
-    return [*seen, *range(missing)]

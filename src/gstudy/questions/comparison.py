@@ -12,15 +12,10 @@ from gstudy._words import plural
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.many import Fits
-from gstudy.questions.banks import (
-    bank_levels,
-    bank_mean,
-    kept_facets,
-    new_level_mean,
-    task_facet,
-)
+from gstudy.questions.banks import bank_mean, kept_facets, new_level_mean, task_facet
 from gstudy.questions.differences import A_DESIGN, NEW_TASKS, THESE_TASKS, Comparison
 from gstudy.questions.discordance import Discordance, aligned, discordance_of
+from gstudy.questions.finite_banks import bank_levels
 from gstudy.questions.unlike import refuse_unlike, unlike_levels
 from gstudy.variance.basis import basis_of, latent_of
 from gstudy.variance.draws import Array, checked_seed

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Contrasts", "contrasts"]
 
+_SMALL = 0.1
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Contrasts(Shown):
@@ -84,13 +86,18 @@ class Contrasts(Shown):
     def table(self, level: float = 0.95) -> Table:
         """The table that is printed."""
         frame = self.summary(level)[["mean", "lower", "upper", "p_positive"]]
+        # Variances are small: three decimals of them are zeros.
+        small = bool(frame[["lower", "upper"]].abs().to_numpy().max(initial=0.0) < _SMALL)
         return Table(
             frame=frame.rename(columns={"p_positive": "P(>0)"}),
             title=self._estimand(),
             scale=self.scale,
             level=level,
             notes=self.notes,
-            formats=dict.fromkeys(("mean", "lower", "upper", "P(>0)"), "decimal3"),
+            formats={
+                **dict.fromkeys(("mean", "lower", "upper"), "number3" if small else "decimal3"),
+                "P(>0)": "decimal3",
+            },
         )
 
     def _estimand(self) -> str:
@@ -159,11 +166,22 @@ def contrasts(
     return Contrasts(
         draws=differences,
         values=_levels(values),
-        name=name or str(getattr(first, "name", None) or "the quantity"),
+        name=name or _name_of(first),
         by=fits.by if isinstance(fits, Fits) else "level",
-        scale=getattr(first, "scale", None),
+        scale=_scale_of(first),
         notes=_notes(fits, differences),
     )
+
+
+def _name_of(result: Any) -> str:
+    """What a quantity calls itself."""
+    return str(getattr(result, "name", None) or "the quantity")
+
+
+def _scale_of(result: Any) -> str | None:
+    """The scale that a result, or an array's attributes, say."""
+    found = getattr(result, "scale", None) or getattr(result, "attrs", {}).get("scale")
+    return None if found is None else str(found)
 
 
 def _checked(fits: object) -> Mapping[str, Fit]:

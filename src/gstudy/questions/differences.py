@@ -232,6 +232,11 @@ class Comparison(Shown):
                 "Smallest difference that such a study resolves at 95%: "
                 f"{self._size(gap['mean'])} ({self._size(gap['lower'])} to "
                 f"{self._size(gap['upper'])})."
+                + (
+                    " Two pass rates never differ by more than 100 points: it resolves none."
+                    if self.family == BINARY and gap["mean"] > 1
+                    else ""
+                )
             ),
         ]
 

@@ -109,6 +109,7 @@ class LevelSummary(Shown):
                 "score": "percent1",
                 f"ICC({self.facet})": "decimal2",
                 "re-run sd": "points1",
+                **dict.fromkeys(("ICC interval", "sd interval"), "span"),
             },
         )
 

@@ -36,6 +36,7 @@ _STRICT = 0.99
 _NOTED = 0.95
 
 # Systems of which rows are printed; the summary has all.
+_MOST_DRAWS = 100_000
 _SHOWN_SYSTEMS = 8
 
 # Own variances in one model are for so many systems; more are fitted each alone.
@@ -130,7 +131,10 @@ class PosteriorCheck(Shown):
         more = (f"Not shown: {left} rows of single systems; .summary() has them.",) if left else ()
         frame = frame.loc[shown]
         lower, upper = frame["lower"], frame["upper"]
-        spans = [f"{low:.3f} to {high:.3f}" for low, high in zip(lower, upper, strict=True)]
+        spans = [
+            "-" if np.isnan(low) else f"{low:.3f} to {high:.3f}"
+            for low, high in zip(lower, upper, strict=True)
+        ]
         columns = {"observed": frame["observed"], "median": frame["median"], "interval": spans}
         return Table(
             frame=pd.DataFrame({**columns, "p": frame["p"], "verdict": frame["verdict"]}),
@@ -140,7 +144,8 @@ class PosteriorCheck(Shown):
             notes=(*self.notes, *more, _READING),
             formats={
                 **dict.fromkeys(("observed", "median", "p"), "decimal3"),
-                **dict.fromkeys(("interval", "verdict"), "text"),
+                "interval": "span",
+                "verdict": "text",
             },
         )
 
@@ -160,7 +165,7 @@ def posterior_check(fit: Fit, *, draws: int = 500, seed: int | None = None) -> P
     ----------
     fit : Fit
     draws : int
-        Replicates of each kind, at least 100.
+        Replicates of each kind, 100 to 100,000.
     seed : int, optional
 
     Returns
@@ -171,7 +176,7 @@ def posterior_check(fit: Fit, *, draws: int = 500, seed: int | None = None) -> P
     Raises
     ------
     QuantityError
-        For what is no fit, and a number of draws below 100 or that is not whole.
+        For what is no fit, and a number of draws below 100 or above 100,000, or that is not whole.
 
     Notes
     -----
@@ -194,26 +199,48 @@ def posterior_check(fit: Fit, *, draws: int = 500, seed: int | None = None) -> P
     statistics = fitted_statistics(fit)
     if task is not None:
         statistics += new_task_statistics(fit, task)
-    if not statistics:
-        raise QuantityError(
-            explain(
-                "there is nothing to check: no facet has levels to compare, or trials to repeat",
-                allowed="a fit with a component of 5 levels, a judge, or several systems",
-            )
-        )
+    _check_any(len(statistics))
     rows = [row for statistic in statistics for row in _rows(statistic)]
     observed = pd.DataFrame(rows).set_index("statistic")
     scores = observed_scores(fit.design.cells)
     observed["observed"] = np.concatenate([statistic.of(scores) for statistic in statistics])
     values = _replicates(fit, statistics, draws, rng)
+    # Neither the trials nor any replicate have such a value: it is no statistic of this design.
+    known = ~(np.isnan(values).all(axis=0) & observed["observed"].isna().to_numpy())
+    undefined = _undefined(list(observed.index[~known]))
+    observed, values = observed[known], values[:, known]
+    _check_any(len(observed))
     labels = {"statistic": np.array(observed.index, dtype=object)}
     return PosteriorCheck(
         draws=xr.DataArray(values, labels, ("replicate", "statistic"), name="posterior_check"),
         observed=observed,
         scale="score",
         estimand="trials as collected against trials drawn from the fit",
-        notes=_notes(fit, task, observed, values),
+        notes=(*_notes(fit, task, observed, values), *undefined),
     )
+
+
+def _check_any(count: int) -> None:
+    if not count:
+        raise QuantityError(
+            explain(
+                "there is nothing to check: no facet has levels to compare, or trials to repeat",
+                allowed="a fit with a component of 5 levels, a judge, or several systems",
+            )
+        )
+
+
+def _undefined(names: list[str]) -> list[str]:
+    """That some statistics cannot be checked, and why."""
+    if not names:
+        return []
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    listing = ", ".join(names[:3]) + more if more else listed(names)
+    text = (
+        f"Not checked: {listing}. Of trials of this design that is not defined: it compares two "
+        "levels or more."
+    )
+    return [text]
 
 
 def _check_arguments(fit: object, draws: Any) -> None:
@@ -226,9 +253,14 @@ def _check_arguments(fit: object, draws: Any) -> None:
             )
         )
     whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
-    if not whole or draws < 100:
+    if not whole or not 100 <= draws <= _MOST_DRAWS:
         raise QuantityError(
-            explain("draws is no number of replicates", given=draws, allowed="100 or more")
+            explain(
+                "draws is no number of replicates",
+                given=draws,
+                allowed=f"whole numbers from 100 to {_MOST_DRAWS:,}",
+                do="500 tell a tail of 1 in 100." if whole and draws > _MOST_DRAWS else None,
+            )
         )
 
 

@@ -46,6 +46,7 @@ _MODERATE = 0.5
 _GRADED_RANGE = 4.0
 
 _FEWEST_DRAWS = 100
+_MOST_DRAWS = 100_000
 
 # Beyond it, on the logit scale, every level is always 0 or always 1; heavy-tailed priors go there.
 _LARGEST_SD = 100.0
@@ -167,7 +168,7 @@ def prior_predictive(
     Raises
     ------
     QuantityError
-        For a number of draws below 100 or that is not whole.
+        For a number of draws below 100 or above 100,000, or that is not whole.
     DeclarationError, DataError
         As `gs.check`.
 
@@ -212,12 +213,12 @@ def prior_predictive(
 
 def _check_draws(draws: Any) -> None:
     whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
-    if not whole or draws < _FEWEST_DRAWS:
+    if not whole or not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
         raise QuantityError(
             explain(
                 "draws is no number of prior draws",
                 given=draws,
-                allowed=f"{_FEWEST_DRAWS} or more",
+                allowed=f"whole numbers from {_FEWEST_DRAWS} to {_MOST_DRAWS:,}",
             )
         )
 

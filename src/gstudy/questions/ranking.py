@@ -13,7 +13,7 @@ from gstudy.display import Shown, Table, number
 from gstudy.questions.observed import naive_bounds
 from gstudy.questions.scores import kind_of_score
 from gstudy.variance.draws import INTERVAL_KIND, Array, normal_quantile, proportion, summarise
-from gstudy.variance.latent import BINARY
+from gstudy.variance.latent import BINARY, widest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -121,6 +121,7 @@ class Leaderboard(Shown):
             "trials": "int",
             "score": "decimal1" if binary else "number3",
             "best": "percent0",
+            **dict.fromkeys(("naive", "full", "ICC", "rank", "new"), "span"),
         }
         if f"n_{self.task}" in summary:
             columns["tasks"], formats["tasks"] = summary[f"n_{self.task}"], "int"
@@ -160,6 +161,7 @@ class Leaderboard(Shown):
             columns |= _interval(_rows(self.icc), level, "icc")
         if self.rerun is not None:
             apart = normal_quantile(0.95) * np.sqrt(2 * _rows(self.rerun))
+            apart = apart.clip(max=widest(self.family))
             columns |= _interval(apart, level, "rerun")
         return columns
 

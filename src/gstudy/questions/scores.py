@@ -13,7 +13,8 @@ from gstudy.display import Shown, Table, number
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
-from gstudy.questions.banks import bank_levels, bank_mean, bank_text, new_level_mean
+from gstudy.questions.banks import bank_mean, new_level_mean
+from gstudy.questions.finite_banks import bank_levels, bank_text
 from gstudy.questions.observed import (
     UNNAMED,
     naive_bounds,
@@ -95,6 +96,16 @@ class Score(Shown):
     family: str = BINARY
     bank: bool = False
 
+    @property
+    def scale(self) -> str:
+        """Always the score scale."""
+        return "score"
+
+    @property
+    def name(self) -> str:
+        """What the draws are of."""
+        return f"the {kind_of_score(self.family)}"
+
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """The table, one row per system.
 
@@ -167,7 +178,12 @@ class Score(Shown):
                 "ratio: how many times as wide as the naive interval the full one is",
                 *self.notes,
             ),
-            formats={"trials": "int", "score": digits, covered: digits, "ratio": "decimal1"},
+            formats={
+                "trials": "int",
+                **dict.fromkeys(("score", covered), digits),
+                **dict.fromkeys(("naive interval", "full interval"), "span"),
+                "ratio": "decimal1",
+            },
         )
 
 
@@ -231,6 +247,7 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
                 stamp(draws, fit.diagnostics),
                 uneven,
                 shared,
+                _failed_as_zero(fit),
                 *unable,
                 *(unlike_levels(dict.fromkeys(names, fit)) if latent.object else ()),
                 *basis.prior_only_notes,
@@ -283,6 +300,22 @@ def score_estimand(fit: Fit, latent: Latent) -> str:
         bank, gone = [text], gone | inside
     drawn = [f"new {plural(f.name)}" for f in fit.study.facets if f.name not in gone]
     return f"{kind_of_score(fit.study.family)} over {listed([*bank, *drawn]) or 'new trials'}"
+
+
+def _failed_as_zero(fit: Fit) -> str | None:
+    """That failed runs are scores of 0 among graded ones, which need not be the lowest."""
+    policy = fit.study.on_failed_run
+    counted = policy == "incorrect" or (
+        not isinstance(policy, str) and "incorrect" in policy.values()
+    )
+    n_failed = fit.design.failed_runs.get("n_failed") or 0
+    if fit.study.family == BINARY or not counted or not n_failed:
+        return None
+    which = "They count" if policy == "incorrect" else "Those of some reasons count"
+    return (
+        f"Of the trials {n_failed:,.0f} failed. {which} as a score of 0 (on_failed_run), whatever "
+        "the scale of the others: gs.check has the mean score under both policies."
+    )
 
 
 def kind_of_score(family: str) -> str:

@@ -40,7 +40,8 @@ def unlike_levels(fits: Mapping[str, Fit]) -> tuple[str, ...]:
                 f"Not all were run at all {len(every)} levels of {facet} "
                 f"({'; '.join(told[:_LISTED])}{more}). A system's own score is over the levels "
                 "that it was run at; differences and ranks over new levels take each at all of "
-                "them, which the model fills in."
+                f"them, which the model fills in: its own effect at a level of {facet} that it was "
+                "never run at is a new draw from their sd."
             )
         elif _differ(shares):
             notes.append(

@@ -20,6 +20,7 @@ from gstudy.study.check_report import (
 )
 from gstudy.study.checking.layout import NESTED
 from gstudy.study.components import FIXED, Component, Verdict
+from gstudy.study.memory import LARGEST_STORED, peak_memory
 from gstudy.study.priors import Prior, default_mu_prior, default_residual_prior
 from gstudy.study.universe import claim_table, is_told
 
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from gstudy.study.index_sets import Rule
 
 __all__ = ["LARGEST_STORED", "Assessment"]
-
-# Components with more levels keep the mean and sd of their effects, not the draws.
-LARGEST_STORED = 5_000
 
 _BYTES = 8
 
@@ -204,6 +202,36 @@ class Assessment:
             else:
                 summed += 2 * effects
         return _BYTES * (draws * chains * per_draw + summed)
+
+    def peak_memory(
+        self,
+        draws: int = 1000,
+        chains: int = 4,
+        *,
+        tune: int = 1000,
+        sampler: str = "pymc",
+        store_effects: bool | None = None,
+    ) -> int:
+        """Bytes that a fit takes at its peak, libraries and all: within a quarter.
+
+        Parameters
+        ----------
+        draws, chains, tune, sampler, store_effects
+            As in `gstudy.fit`.
+
+        Returns
+        -------
+        int
+        """
+        return peak_memory(
+            self.cells.components,
+            len(self.cells.labels.get(self.study.object or "", ())),
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            sampler=sampler,
+            store_effects=store_effects,
+        )
 
     def summary(self) -> pd.DataFrame:
         """One row per index set that was considered.

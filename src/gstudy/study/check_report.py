@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gstudy.display import Table, number, wrapped
 from gstudy.study.components import INSIDE_FIXED, INSIDE_OWN, MERGED, TOO_FEW_TRIALS, Verdict
+from gstudy.study.memory import size_text
 
 if TYPE_CHECKING:
     from gstudy.study.assessment import Assessment
@@ -30,6 +31,9 @@ __all__ = [
 WIDTH = 80
 
 _COLLECT = "What to collect"
+
+# Bytes from which on the memory of a fit is told.
+_MUCH = 1_500_000_000
 
 # Verdicts that name a facet, as a column shows them; the reason names it in full.
 _SHORT = {MERGED: "merged", INSIDE_OWN: "in own sds", INSIDE_FIXED: "in fixed effects"}
@@ -97,19 +101,21 @@ def _model_line(assessment: Assessment) -> str:
     kind = "binomial" if assessment.cells.graded is None else "graded"
     return (
         f"Model: {_plural(n_components, 'component')}, {_plural(n_cells, kind + ' cell')}; "
-        f"4 x 1,000 draws take {_size(assessment.memory())}."
+        f"4 x 1,000 draws take {size_text(assessment.memory())}.{_large_fit(assessment)}"
     )
+
+
+def _large_fit(assessment: Assessment) -> str:
+    """What fits take at their peak, where that is much."""
+    peaks = [assessment.peak_memory(sampler=sampler) for sampler in ("direct", "pymc")]
+    if max(peaks) < _MUCH:
+        return ""
+    direct, pymc = map(size_text, peaks)
+    return f"\nA fit takes about {pymc} of memory at its peak, {direct} by the direct sampler."
 
 
 def _plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _size(n_bytes: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if n_bytes >= size:
-            return f"{number(n_bytes / size, 2)} {unit}"
-    return f"{max(n_bytes // 1000, 1)} kB"
 
 
 def component_table(assessment: Assessment) -> Table:

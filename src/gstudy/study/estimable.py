@@ -89,7 +89,9 @@ def assess(study: Study, trials: Trials | pd.DataFrame | str | Path) -> Assessme
     records = encode(read, study)
     splits = Splits(records, study)
     check_banks(study, splits)
-    mean, scale = (None, None) if records.graded is None else score_spread(records.graded.mean)
+    mean, scale = (
+        (None, None) if records.graded is None else score_spread(records.graded, records.trials)
+    )
     found = judged(study, splits, scale)
     everything = (*found.components, *found.fixed)
     one_level = {

@@ -84,29 +84,38 @@ def settle(table: pd.DataFrame, study: Study, source: Source) -> Settled:
     if not used.any():
         _refuse_nothing_left(failed, unscored, source)
     notes = [
-        *_failed_notes(table, failed, policies, groups, study),
-        *_unscored_notes(unscored, groups),
+        *_failed_notes(table, failed, policies, groups, study, source),
+        *_unscored_notes(unscored, groups, source),
         *_lost_levels(table, used, study),
     ]
-    counts = _counts(groups, used, failed, unscored)
-    return Settled(_usable(table, used, study), counts, tuple(notes), _failed_runs(table, failed))
+    counts = _counts(groups, used, failed, unscored, source)
+    usable = _usable(table, used, study, source)
+    return Settled(usable, counts, tuple(notes), _failed_runs(table, failed, source))
 
 
-def _usable(table: pd.DataFrame, used: Flags, study: Study) -> pd.DataFrame:
+def _usable(table: pd.DataFrame, used: Flags, study: Study, source: Source) -> pd.DataFrame:
     rows = table.loc[used]
-    kept = rows[[facet.name for facet in study.labelled]].reset_index(drop=True)
+    names = [facet.name for facet in study.labelled if facet.name in table]
+    kept = rows[names].reset_index(drop=True)
     if study.score is None:
         successes, trials = rows["successes"].to_numpy(), rows["trials"].to_numpy()
     else:
         # A failed run that is used is one without a score: it counts as 0.
         graded = study.family == "gaussian"
         successes = np.nan_to_num(rows["score"].to_numpy())
-        successes = successes if graded else successes.astype(np.int64)
-        trials = np.ones(len(rows), dtype=np.int64)
+        trials = _multiples(source, len(table))[used]
+        successes = successes if graded else successes.astype(np.int64) * trials
     kept = kept.assign(successes=successes, trials=trials)
+    if "squares" in table:
+        kept = kept.assign(squares=np.nan_to_num(rows["squares"].to_numpy()))
     if study.standard_error is None:
         return kept
     return kept.assign(standard_error=rows["standard_error"].to_numpy())
+
+
+def _multiples(source: Source, n_rows: int) -> npt.NDArray[np.int64]:
+    """How many trials each row of the table is: 1, but where alike rows are told once."""
+    return np.ones(n_rows, dtype=np.int64) if source.alike is None else source.alike.rows
 
 
 def _objects(table: pd.DataFrame, study: Study) -> pd.Series:
@@ -141,7 +150,7 @@ def _failed_policies(
             raise DataError(
                 explain(
                     f"{source.name}, {source.row(int(rows[0]))}: the run failed for a reason that "
-                    f"on_failed_run does not name ({rows.size:,} such rows)",
+                    f"on_failed_run does not name ({source.count(rows):,} such rows)",
                     given=reason,
                     allowed=policy,
                     do=f'Add {written} = "incorrect" (score 0) or {written} = "drop" to '
@@ -158,10 +167,10 @@ def _refuse_failed(
         return
     first = int(np.argmax(wrong))
     reason = table["reason"].iloc[first]
-    as_incorrect, dropped = _told_rates(table, wrong, study)
+    as_incorrect, dropped = _told_rates(table, wrong, study, source)
     raise DataError(
         explain(
-            f"{source.name}: {_how_many(wrong, groups)} are failed runs, the first "
+            f"{source.name}: {_how_many(wrong, groups, source)} are failed runs, the first "
             f"{source.row(first)}{f' ({reason})' if reason else ''}; nothing says how they count",
             allowed=f'on_failed_run = "incorrect" (score 0: {as_incorrect}) or "drop" '
             f"({dropped}), or one of them per reason",
@@ -170,9 +179,11 @@ def _refuse_failed(
     )
 
 
-def _told_rates(table: pd.DataFrame, failed: Flags, study: Study) -> tuple[str, str]:
+def _told_rates(
+    table: pd.DataFrame, failed: Flags, study: Study, source: Source
+) -> tuple[str, str]:
     """The score if failed runs count as 0, and if they are dropped, as an error tells it."""
-    rates = _rates(table, failed)
+    rates = _rates(table, failed, source)
     if study.family == "gaussian":
         as_zero, dropped = ("none" if rate is None else f"mean {rate:.4g}" for rate in rates)
     else:
@@ -181,29 +192,30 @@ def _told_rates(table: pd.DataFrame, failed: Flags, study: Study) -> tuple[str, 
     return as_zero, dropped
 
 
-def _rates(table: pd.DataFrame, failed: Flags) -> tuple[float | None, float | None]:
+def _rates(table: pd.DataFrame, failed: Flags, source: Source) -> tuple[float | None, float | None]:
     """Mean score if failed runs count as incorrect, and if they are dropped; None of no trial."""
-    passed, total, extra = _sums(table, failed)
+    passed, total, extra = _sums(table, failed, source)
     whole = total + extra
     return passed / whole if whole else None, passed / total if total else None
 
 
-def _sums(table: pd.DataFrame, failed: Flags) -> tuple[float, int, int]:
+def _sums(table: pd.DataFrame, failed: Flags, source: Source) -> tuple[float, int, int]:
     """Sum of scores, and numbers of scored and of failed trials."""
     if "score" in table:
         scores = table["score"].to_numpy()
-        return float(np.nansum(scores)), int((~np.isnan(scores)).sum()), int(failed.sum())
+        total = float(np.nansum(scores * _multiples(source, len(table))))
+        return total, source.count(~np.isnan(scores)), source.count(failed)
     trials = table["trials"].to_numpy()
     extra = int(trials[failed].sum())
     return float(table["successes"].to_numpy().sum()), int(trials.sum()) - extra, extra
 
 
-def _failed_runs(table: pd.DataFrame, failed: Flags) -> dict[str, float | None]:
+def _failed_runs(table: pd.DataFrame, failed: Flags, source: Source) -> dict[str, float | None]:
     """What failed runs do to the score under each policy; nothing when none failed."""
     if not failed.any():
         return {}
-    _, total, extra = _sums(table, failed)
-    as_incorrect, dropped = _rates(table, failed)
+    _, total, extra = _sums(table, failed, source)
+    as_incorrect, dropped = _rates(table, failed, source)
     share = extra / (total + extra) if total + extra else None
     return {"n_failed": extra, "share": share, "incorrect": as_incorrect, "drop": dropped}
 
@@ -213,7 +225,7 @@ def _refuse_unscored(unscored: Flags, groups: pd.Series, source: Source) -> None
         return
     raise DataError(
         explain(
-            f"{source.name}: {_how_many(unscored, groups)} were never scored, the first "
+            f"{source.name}: {_how_many(unscored, groups, source)} were never scored, the first "
             f"{source.row(int(np.argmax(unscored)))}",
             allowed='on_missing_score = "drop"',
             do='Score them, or write on_missing_score = "drop" in [model] of the study. If the '
@@ -260,22 +272,32 @@ def _refuse_nothing_left(failed: Flags, unscored: Flags, source: Source) -> NoRe
     raise DataError(
         explain(
             f"no trial of {source.name} can be used",
-            given=f"{failed.sum():,} failed, {unscored.sum():,} never scored",
+            given=f"{source.count(failed):,} failed, {source.count(unscored):,} never scored",
             do=f"Look at {' and '.join(policies)}{why}.",
         )
     )
 
 
-def _how_many(flags: Flags, groups: pd.Series) -> str:
-    return f"{flags.sum():,} of {flags.size:,} rows{_by_group(flags, groups)}"
+def _how_many(flags: Flags, groups: pd.Series, source: Source) -> str:
+    whole = source.n_rows(flags.size)
+    return f"{source.count(flags):,} of {whole:,} rows{_by_group(flags, groups, source)}"
 
 
-def _by_group(flags: Flags, groups: pd.Series) -> str:
+def _by_group(flags: Flags, groups: pd.Series, source: Source) -> str:
     """Rows per level of the object, most first; nothing without an object."""
     if groups.name is None:
         return ""
-    counts = groups[flags].value_counts()
+    counts = _value_counts(groups, flags, source)
     return f" ({_listed(f'{level}: {n:,}' for level, n in counts.items())})"
+
+
+def _value_counts(values: pd.Series, flags: Flags, source: Source) -> pd.Series:
+    """Rows of the source per value, most first; as many in the order of their first rows."""
+    if source.alike is None:
+        return values[flags].value_counts()
+    rows = pd.Series(source.alike.rows[flags])
+    counts = rows.groupby(values[flags].to_numpy(), sort=False).sum()
+    return counts.sort_values(ascending=False, kind="stable")
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -290,31 +312,32 @@ def _failed_notes(
     policies: npt.NDArray[np.object_],
     groups: pd.Series,
     study: Study,
+    source: Source,
 ) -> list[str]:
     notes = []
     zero = "counted as score 0" if study.family == "gaussian" else "counted as incorrect"
     for policy, verb in (("incorrect", zero), ("drop", "dropped")):
         rows = failed & (policies == policy)
         if rows.any():
-            why = _reasons(table["reason"][rows])
-            runs = "failed run" if rows.sum() == 1 else "failed runs"
-            notes.append(f"{rows.sum():,} {runs}{why} {verb}{_by_group(rows, groups)}")
+            why, n = _reasons(_value_counts(table["reason"], rows, source)), source.count(rows)
+            runs = "failed run" if n == 1 else "failed runs"
+            notes.append(f"{n:,} {runs}{why} {verb}{_by_group(rows, groups, source)}")
     return notes
 
 
-def _reasons(reasons: pd.Series) -> str:
+def _reasons(counts: pd.Series) -> str:
     """Why runs failed, the most frequent reason first; nothing if none was given."""
-    counts = reasons.value_counts()
     if len(counts) == 1:
         return f" ({counts.index[0]})" if counts.index[0] else ""
     return f" ({_listed(f'{reason or "no reason"}: {n:,}' for reason, n in counts.items())})"
 
 
-def _unscored_notes(unscored: Flags, groups: pd.Series) -> list[str]:
+def _unscored_notes(unscored: Flags, groups: pd.Series, source: Source) -> list[str]:
     if not unscored.any():
         return []
-    rows = "row" if unscored.sum() == 1 else "rows"
-    return [f"{unscored.sum():,} {rows} never scored, dropped{_by_group(unscored, groups)}"]
+    n = source.count(unscored)
+    rows = "row" if n == 1 else "rows"
+    return [f"{n:,} {rows} never scored, dropped{_by_group(unscored, groups, source)}"]
 
 
 def _lost_levels(table: pd.DataFrame, used: Flags, study: Study) -> list[str]:
@@ -323,7 +346,7 @@ def _lost_levels(table: pd.DataFrame, used: Flags, study: Study) -> list[str]:
         return []
     notes = []
     for facet in study.labelled:
-        if facet.name in study.redrawn_on_rerun():
+        if facet.name in study.redrawn_on_rerun() or facet.name not in table:
             continue
         level = _levels(table, facet.name, study)
         lost = natural_order(set(level[~used]) - set(level[used]))
@@ -333,10 +356,13 @@ def _lost_levels(table: pd.DataFrame, used: Flags, study: Study) -> list[str]:
     return notes
 
 
-def _counts(groups: pd.Series, used: Flags, failed: Flags, unscored: Flags) -> pd.DataFrame:
+def _counts(
+    groups: pd.Series, used: Flags, failed: Flags, unscored: Flags, source: Source
+) -> pd.DataFrame:
+    rows = _multiples(source, len(groups))
+    named = {"n_used": used, "n_failed": failed, "n_unscored": unscored}
     flags = pd.DataFrame(
-        {"n_rows": True, "n_used": used, "n_failed": failed, "n_unscored": unscored},
-        index=groups.index,
+        {"n_rows": rows, **{name: rows * flag for name, flag in named.items()}}, index=groups.index
     )
     counts = flags.groupby(groups).sum().astype(np.int64)
     return counts.loc[natural_order(str(level) for level in counts.index)]

@@ -83,9 +83,8 @@ def split_by(
     parts = []
     for code, label in sorted(enumerate(labels), key=_place(labels)):
         rows = codes == code
-        table = whole.table[rows].reset_index(drop=True)
         own = split_rows.study_within(rows, label)
-        parts.append(Part(label, own, Trials(table, whole.source, whole.counts, study=own)))
+        parts.append(Part(label, own, whole.part(rows, own)))
     return by, parts
 
 
@@ -123,6 +122,8 @@ def _levels(
                 allowed=[facet.name for facet in study.labelled],
             )
         )
+    if by == whole.counted:
+        whole.rows(f"a split by {by!r}")
     facets = parents_first(study.closure(by), study)
     codes, texts = _codes(whole, facets)
     levels = split(codes, range(len(facets)))
@@ -157,6 +158,7 @@ def _column_levels(
                 or "Pass the DataFrame or the path of the file (study.data) instead.",
             )
         )
+    whole.rows(f"a split by {by!r}, which is no facet,")
     frame, place = read_columns(source, WantedColumns({by: "by"}))
     found = read_labels(frame[by], by, place)
     # The same rows were read twice: the long table has one row per row of the source.
@@ -182,7 +184,8 @@ class _Rows:
     def __init__(self, study: Study, whole: Trials, by: str, levels: npt.NDArray[np.int64]) -> None:
         self.study = study
         self.by = by
-        self.facets = parents_first([facet.name for facet in study.labelled], study)
+        labelled = [facet.name for facet in study.labelled if facet.name != whole.counted]
+        self.facets = parents_first(labelled, study)
         self.codes, _ = _codes(whole, self.facets)
         self.levels = levels
         self._known: dict[tuple[frozenset[str], str], Study] = {}

@@ -39,6 +39,11 @@ class Records:
         Passes and trials of the row; of graded scores (float64) the sum of the scores.
     graded : Graded or None
         Of graded scores.
+    counted : str or None
+        The facet whose levels are counted, one trial each, and have no codes: that of counts, or
+        the rollouts of a file that was counted outside of memory.
+    is_file_counted : bool
+        Whether the levels had labels, a row of the file each.
     """
 
     facets: tuple[str, ...]
@@ -47,11 +52,18 @@ class Records:
     successes: npt.NDArray[Any]
     trials: npt.NDArray[np.int64]
     graded: Graded | None = None
+    counted: str | None = None
+    is_file_counted: bool = False
 
     @property
     def n_trials(self) -> int:
         """Number of usable trials."""
         return int(self.trials.sum())
+
+    @property
+    def n_rows(self) -> npt.NDArray[np.int64]:
+        """Rows of the long table behind each row of codes."""
+        return self.trials if self.is_file_counted else np.ones_like(self.trials)
 
 
 def encode(trials: Trials, study: Study) -> Records:
@@ -80,7 +92,8 @@ def encode(trials: Trials, study: Study) -> Records:
     (50, 1)
     """
     usable = trials.usable(study)
-    facets = tuple(facet for facet in study.facet_names if facet != study.counted)
+    counted = trials.counted or study.counted
+    facets = tuple(facet for facet in study.facet_names if facet != counted)
     coded = [_coded(usable[facet]) for facet in facets]
     codes = np.empty((len(usable), len(facets)), dtype=np.int32)
     for i, (column, _) in enumerate(coded):
@@ -91,7 +104,9 @@ def encode(trials: Trials, study: Study) -> Records:
     if study.family == "gaussian":
         known = study.standard_error is not None
         errors = usable["standard_error"].to_numpy() if known else None
-        graded = combine(graded_trials(successes, errors), n, rows)
+        squares = usable["squares"].to_numpy() if "squares" in usable else None
+        graded = combine(graded_trials(successes, errors, squares), n, rows)
+        successes = successes * n
     return Records(
         facets=facets,
         labels={facet: labels for facet, (_, labels) in zip(facets, coded, strict=True)},
@@ -99,6 +114,8 @@ def encode(trials: Trials, study: Study) -> Records:
         successes=rows.totals(successes) if graded is None else rows.sums(successes),
         trials=rows.totals(n),
         graded=graded,
+        counted=counted,
+        is_file_counted=trials.counted is not None,
     )
 
 

@@ -28,7 +28,7 @@ def claim_table(assessment: Assessment) -> Table:
     Table
         Columns facet, role, reason, levels (of a nested facet the mean number within its
         parents), universe (levels of the whole bank, or "infinite"), sampled. Notes: the policy on
-        failed runs, with the score under each of the two.
+        failed runs, with the score under each of the two; a universe that changes nothing.
     """
     import pandas as pd
 
@@ -43,7 +43,11 @@ def claim_table(assessment: Assessment) -> Table:
     return Table(
         frame=frame,
         title="Universe of the claim",
-        notes=(*_failed_notes(assessment), *_average_note(assessment)),
+        notes=(
+            *_failed_notes(assessment),
+            *_average_note(assessment),
+            *_idle_universes(assessment),
+        ),
         formats={"levels": "count"},
     )
 
@@ -117,6 +121,30 @@ def _score(value: float | None, assessment: Assessment) -> str:
     if value is None:
         return "none"
     return f"{value:.4g}" if assessment.study.family == "gaussian" else percent(value)
+
+
+def _idle_universes(assessment: Assessment) -> list[str]:
+    """Banks inside what has no bank: new parents bring new levels, however many each has."""
+    study, notes = assessment.study, []
+    single = {*assessment.pinned, *assessment.not_sampled}
+    for facet in study.facets:
+        if facet.universe is None or facet.name in single:
+            continue
+        above = study.closure(facet.name) - {facet.name, study.object} - single
+        endless = [
+            parent.name
+            for parent in study.facets
+            if parent.name in above and parent.role != "controlled" and parent.universe is None
+        ]
+        if endless:
+            inside = " and ".join(endless)
+            notes.append(
+                f"The universe of {facet.name} changes nothing: it is nested in {inside}, which "
+                f"{'has' if len(endless) == 1 else 'have'} none, so that the claim is about new "
+                f"levels of {inside} and whatever is in them. Declare a universe of {inside} too, "
+                "or leave it out."
+            )
+    return notes
 
 
 def _average_note(assessment: Assessment) -> list[str]:

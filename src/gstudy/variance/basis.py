@@ -11,6 +11,7 @@ from gstudy.study.index_sets import IndexSet, close
 from gstudy.variance.decomposition import Decomposition
 from gstudy.variance.fitted_latent import latent_of_fit
 from gstudy.variance.latent import Latent
+from gstudy.variance.remembered import remembered
 from gstudy.variance.structure import Structure, without_facets
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ __all__ = [
 PRIOR_ONLY = "prior only, the data do not inform it."
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Basis:
     """Everything that derived quantities are computed from.
 
@@ -122,7 +123,7 @@ def basis_of(source: Fit | VarianceComponents) -> Basis:
     if isinstance(known, Basis):
         return known
     if isinstance(source, Fit):
-        return _basis_of_fit(source)
+        return remembered(source, "basis", _basis_of_fit)
     raise QuantityError(
         explain(
             "a fit or variance components are needed",

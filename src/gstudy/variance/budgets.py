@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gstudy._marks import fixed
+from gstudy._marks import bare_points
 from gstudy.display import Shown, Table, number, percent, points
 from gstudy.variance.basis import basis_of
 from gstudy.variance.claims import Claim, claim_of
@@ -23,7 +23,7 @@ from gstudy.variance.contributions import mean_contributions, pairs_of
 from gstudy.variance.decomposition import SCORE, Decomposition, average, decompositions
 from gstudy.variance.designs import design_text
 from gstudy.variance.draws import labelled, normal_quantile, stated, summarise
-from gstudy.variance.latent import GAUSSIAN
+from gstudy.variance.latent import GAUSSIAN, widest
 from gstudy.variance.structure import NOT_SEPARABLE
 from gstudy.variance.systems import refuse_shared
 
@@ -96,14 +96,18 @@ class VarianceBudget(Shown):
         Returns
         -------
         xarray.DataArray (chain, draw)
-            ``z sqrt(variance)`` in units of the scale: 0.102 is 10.2 points.
+            ``z sqrt(variance)`` in units of the scale: 0.102 is 10.2 points. Of pass rates at
+            most 1.
 
         Raises
         ------
         QuantityError
             For a coverage outside (0, 1).
         """
-        return normal_quantile(coverage) * self.variance**0.5
+        width = normal_quantile(coverage) * self.variance**0.5
+        most = widest(self.family if self.scale == SCORE else GAUSSIAN)
+        named = width.clip(max=most).rename("the half-width of the score")
+        return named.assign_attrs(scale=self.scale)
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """One row per component.
@@ -210,7 +214,7 @@ class VarianceBudget(Shown):
         text = f"Half-width of a 95% interval of the score: {mean}"
         if self.assumed:
             return f"{text}."
-        lower = fixed(100 * found["lower"], 1, "") if on_score else number(found["lower"])
+        lower = bare_points(found["lower"]) if on_score else number(found["lower"])
         return f"{text} ({100 * level:g}% posterior interval: {lower} to {upper})."
 
     def _role_note(self) -> str:

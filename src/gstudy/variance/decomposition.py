@@ -27,15 +27,17 @@ import numpy as np
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.study.index_sets import IndexSet
 from gstudy.variance.draws import Array
-from gstudy.variance.kernel import logistic_moments
+from gstudy.variance.kernel import margin_moments
 from gstudy.variance.latent import GAUSSIAN, find_level
 from gstudy.variance.levels import (
     LevelParts,
     differences,
     linear_levels,
+    margin_of,
     not_negative,
     score_levels,
 )
+from gstudy.variance.remembered import remembered
 
 if TYPE_CHECKING:
     from gstudy.variance.basis import Basis
@@ -185,6 +187,10 @@ def decompose(latent: Latent, scale: str) -> Decomposition:
     QuantityError
         For the logit scale of graded scores.
     """
+    return remembered(latent, ("decomposition", scale), lambda own: _decomposed(own, scale))
+
+
+def _decomposed(latent: Latent, scale: str) -> Decomposition:
     linear = scale == LOGIT or latent.family == GAUSSIAN
     spanned = latent.structure.spanned(latent.sets)
     sets = tuple(s for s in spanned if not linear or s in latent.sets)
@@ -203,7 +209,7 @@ def decompose(latent: Latent, scale: str) -> Decomposition:
     shared = np.empty((len(sets), latent.mu.size))
     for row, index_set in zip(shared, sets, strict=True):
         row[:] = latent.inside(index_set).ravel()
-    moments = logistic_moments(latent.mu.ravel(), latent.total.ravel(), shared)
+    moments = margin_moments(margin_of(latent), shared)
     return Decomposition(
         structure=latent.structure,
         scale=SCORE,

@@ -11,12 +11,22 @@ from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.study.index_sets import IndexSet, Rule
 from gstudy.variance.controlled import Controlled
 from gstudy.variance.draws import Array
+from gstudy.variance.remembered import remembered
 from gstudy.variance.structure import Structure
 
-__all__ = ["BINARY", "GAUSSIAN", "Latent", "Own", "find_level"]
+__all__ = ["BINARY", "GAUSSIAN", "Latent", "Own", "find_level", "widest"]
 
 BINARY = "binary"
 GAUSSIAN = "gaussian"
+
+
+def widest(family: str) -> float:
+    """The largest distance between two scores: a normal interval of pass rates may be wider.
+
+    >>> widest("binary"), widest("gaussian")
+    (1.0, inf)
+    """
+    return float("inf") if family == GAUSSIAN else 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +58,7 @@ class Own:
         return np.asarray(self.sds[self.labels.index(label)] ** 2)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Latent:
     """Draws of ``eta = mu + b_l + sum_c u_c``, ``u_c ~ Normal(0, variance_c)``.
 
@@ -165,6 +175,10 @@ class Latent:
             For a level that was not fitted.
         """
         label = find_level(level, self.object_effects, self.object)
+        key = ("given", label, own_weights)
+        return remembered(self, key, lambda latent: latent._given(label, own_weights))
+
+    def _given(self, label: str, own_weights: bool) -> Latent:
         summed = self._given_variances(label)
         controlled = self.controlled
         if controlled is not None:

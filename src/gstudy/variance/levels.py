@@ -22,13 +22,27 @@ import numpy as np
 from gstudy.errors import GstudyError, explain
 from gstudy.study.index_sets import IndexSet
 from gstudy.variance.draws import Array
-from gstudy.variance.kernel import KERNEL_ERROR, logistic_covariance, logistic_moments
+from gstudy.variance.kernel import (
+    KERNEL_ERROR,
+    logistic_margin,
+    margin_covariances,
+    margin_moments,
+)
+from gstudy.variance.remembered import remembered
 
 if TYPE_CHECKING:
     from gstudy.variance.controlled import Controlled
     from gstudy.variance.latent import Latent
+    from gstudy.variance.margins import Margin
 
-__all__ = ["LevelParts", "differences", "linear_levels", "not_negative", "score_levels"]
+__all__ = [
+    "LevelParts",
+    "differences",
+    "linear_levels",
+    "margin_of",
+    "not_negative",
+    "score_levels",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,27 +78,49 @@ def score_levels(latent: Latent, controlled: Controlled, sets: Sequence[IndexSet
     LevelParts
     """
     n_levels, shape = len(controlled.levels), latent.mu.shape
-    total = latent.total.ravel()
     same = _shared(latent, sets, None)
     known: dict[IndexSet, Array] = {}
-    means = np.stack([(latent.mu + b).ravel() for b in controlled.offsets])
+    margins = [margin_of(latent, level) for level in range(n_levels)]
     unique = np.empty((len(sets), n_levels, n_levels, latent.mu.size))
-    noise, expected = np.empty(means.shape), np.empty(means.shape)
+    noise, expected = np.empty((2, n_levels, latent.mu.size))
     for one in range(n_levels):
-        moments = logistic_moments(means[one], total, same)
+        moments = margin_moments(margins[one], same)
         noise[one], expected[one] = moments.noise, moments.mean
         unique[:, one, one] = not_negative(differences(moments.shared, sets))
         for two in range(one + 1, n_levels):
             agreeing = controlled.common(one, two)
             if agreeing not in known:
                 known[agreeing] = _shared(latent, sets, agreeing)
-            shared = logistic_covariance(means[one], means[two], total, total, known[agreeing])
+            shared = margin_covariances(margins[one], margins[two], known[agreeing])
             unique[:, one, two] = unique[:, two, one] = differences(shared, sets)
     return LevelParts(
         unique.reshape(*unique.shape[:3], *shape),
         expected.reshape(n_levels, *shape),
         noise.reshape(n_levels, *shape),
     )
+
+
+def margin_of(latent: Latent, level: int | None = None) -> Margin:
+    """The expanded margin of one trial's logit, kept with the latent draws.
+
+    Parameters
+    ----------
+    latent : Latent
+    level : int, optional
+        One of its controlled levels; by default none has an effect.
+
+    Returns
+    -------
+    Margin
+    """
+
+    def expanded(own: Latent) -> Margin:
+        mean = own.mu
+        if level is not None and own.controlled is not None:
+            mean = mean + own.controlled.offsets[level]
+        return logistic_margin(mean.ravel(), own.total.ravel())
+
+    return remembered(latent, ("margin", level), expanded)
 
 
 def linear_levels(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +29,10 @@ from gstudy.variance.claims import claim_of
 from gstudy.variance.controlled import level_rows
 from gstudy.variance.decomposition import SCORE, Decomposition, decompose
 from gstudy.variance.draws import Array, normal_quantile
-from gstudy.variance.kernel import logistic_covariance
+from gstudy.variance.kernel import margin_covariances
 from gstudy.variance.latent import GAUSSIAN
-from gstudy.variance.levels import differences
+from gstudy.variance.levels import differences, margin_of
+from gstudy.variance.remembered import remembered
 from gstudy.variance.trial_weights import averaged_set, cell_weights, object_rows
 from gstudy.variance.weights import Weights, bank_parts, weights_within
 
@@ -234,8 +236,7 @@ def cross_components(
     one, two = latent.given(baseline), latent.given(other)
     parts = _shared_variances(latent, baseline, other)
     sets = tuple(one.structure.spanned(index_set for index_set, _, _ in parts))
-    means = [_level_means(given) for given in (one, two)]
-    n_levels = len(means[0])
+    n_levels = 1 if one.controlled is None else len(one.controlled.levels)
     values = np.zeros((len(sets), n_levels, n_levels, *latent.mu.shape))
     for i, j in np.ndindex(n_levels, n_levels):
         agreeing = frozenset() if one.controlled is None else one.controlled.common(i, j)
@@ -244,7 +245,7 @@ def cross_components(
             for part, held, variance in parts:
                 if part <= index_set and held <= agreeing:
                     shared[place] += variance
-        found = _covariances(one, two, means[0][i], means[1][j], shared)
+        found = _covariances(one, two, (i, j), shared)
         values[:, i, j] = differences(found, sets)
     return sets, values
 
@@ -280,35 +281,44 @@ def shared_weights(basis: Basis, labels: tuple[str, str], sets: Sequence[IndexSe
     list of array (n_levels, n_levels)
         Per set by the controlled levels of both; 0 for a set of which the two share no level.
     """
-    cells = basis.cells
-    assert cells is not None
-    controlled = None if basis.latent is None else basis.latent.controlled
-    level = (
-        np.zeros(len(cells.trials), dtype=np.intp)
-        if controlled is None
-        else level_rows(cells, controlled)
-    )
-    n_levels = 1 if controlled is None else len(controlled.levels)
-    by_label = object_rows(cells, basis.study.object)
-    rows = [by_label[label] for label in labels]
-    weights = [cell_weights(cells, own, averaged_set(basis.study)) for own in rows]
-    q = []
+    found = []
     for index_set in sets:
+        tables = remembered(basis, ("level weights", index_set), partial(_Tables, index_set))
+        found.append(np.asarray(tables.of(labels[0]).T @ tables.of(labels[1])))
+    return found
+
+
+class _Tables:
+    """Weight of a system's trials in each level of a set and at each controlled level."""
+
+    def __init__(self, index_set: IndexSet, basis: Basis) -> None:
+        cells = basis.cells
+        assert cells is not None
+        self.cells, self.over = cells, averaged_set(basis.study)
+        self.rows = remembered(basis, "rows", lambda own: object_rows(cells, own.study.object))
+        controlled = None if basis.latent is None else basis.latent.controlled
+        self.n_levels = 1 if controlled is None else len(controlled.levels)
         # A level of a nested facet is the tuple of its parents' labels and its own.
         known = close(index_set, basis.structure.nesting)
-        if basis.study.object in known:
-            q.append(np.zeros((n_levels, n_levels)))
-            continue
+        self.is_own = basis.study.object in known
         columns = [i for i, facet in enumerate(cells.facets) if facet in known]
-        groups = split(cells.codes[np.concatenate(rows)], columns)
-        places = np.split(groups.index, [len(rows[0])])
-        sums = []
-        for place, own, weight in zip(places, rows, weights, strict=True):
-            flat = place * n_levels + level[own]
-            total = np.bincount(flat, weight, groups.n_levels * n_levels)
-            sums.append(total.reshape(groups.n_levels, n_levels))
-        q.append(np.asarray(sums[0].T @ sums[1]))
-    return q
+        groups = split(cells.codes, columns)
+        self.size = groups.n_levels * self.n_levels
+        self.places = groups.index * self.n_levels
+        if controlled is not None:
+            self.places = self.places + level_rows(cells, controlled)
+        self.known: dict[str, Array] = {}
+
+    def of(self, label: str) -> Array:
+        """Of one system, (n_groups, n_levels)."""
+        if self.is_own:
+            return np.zeros((1, self.n_levels))
+        if label not in self.known:
+            rows = self.rows[label]
+            weights = cell_weights(self.cells, rows, self.over)
+            flat = np.bincount(self.places[rows], weights, self.size)
+            self.known[label] = flat.reshape(-1, self.n_levels)
+        return self.known[label]
 
 
 def _shared_variances(
@@ -332,33 +342,35 @@ def _shared_variances(
     return shared
 
 
-def _level_means(given: Latent) -> list[Array]:
-    """Mean of the linear predictor at each controlled level, (chain, draw) each."""
-    if given.controlled is None:
-        return [given.mu]
-    return [given.mu + offset for offset in given.controlled.offsets]
-
-
-def _covariances(one: Latent, two: Latent, mean_1: Array, mean_2: Array, shared: Array) -> Array:
-    """V12(A) of each shared variance, (n_sets, chain, draw)."""
+def _covariances(one: Latent, two: Latent, levels: tuple[int, int], shared: Array) -> Array:
+    """V12(A) of each shared variance at two controlled levels, (n_sets, chain, draw)."""
     if one.family == GAUSSIAN or not len(shared):
         return shared
-    return logistic_covariance(mean_1, mean_2, one.total, two.total, shared)
+    margins = [
+        margin_of(given, None if given.controlled is None else level)
+        for given, level in zip((one, two), levels, strict=True)
+    ]
+    flat = shared.reshape(len(shared), -1)
+    return margin_covariances(margins[0], margins[1], flat).reshape(shared.shape)
 
 
 def _weights_of(
     basis: Basis, part: Decomposition, labels: tuple[str, str], design: Mapping[str, Any] | None
 ) -> list[Weights]:
     """The weights of each system's trials, or of a design twice."""
-    found = weights_within(
-        part.structure,
-        part.sets,
-        basis.study.object,
-        design=design,
-        cells=basis.cells,
-        claim=claim_of(basis.study, basis.structure),
-        controlled=part.controlled if design is None else _common(basis),
-    )
+
+    def within(own: Basis) -> dict[str | None, Weights]:
+        return weights_within(
+            part.structure,
+            part.sets,
+            own.study.object,
+            design=design,
+            cells=own.cells,
+            claim=claim_of(own.study, own.structure),
+            controlled=part.controlled if design is None else _common(own),
+        )
+
+    found = within(basis) if design is not None else remembered(basis, "pair weights", within)
     return [found[None if design is not None else label] for label in labels]
 
 

@@ -16,7 +16,7 @@ from gstudy.variance.components import component_notes
 from gstudy.variance.contributions import pairs_of, total_error
 from gstudy.variance.decomposition import SCORE, Decomposition, decompositions
 from gstudy.variance.draws import Array, labelled, normal_quantile, stated, summarise
-from gstudy.variance.latent import GAUSSIAN
+from gstudy.variance.latent import GAUSSIAN, widest
 from gstudy.variance.systems import refuse_shared
 
 if TYPE_CHECKING:
@@ -80,6 +80,11 @@ class RerunNoise(Shown):
         """Always the score scale."""
         return SCORE
 
+    @property
+    def name(self) -> str:
+        """What the draws are of."""
+        return "the re-run variance of the score"
+
     def difference(self, coverage: float = 0.95) -> xr.DataArray:
         """How far two such scores differ at most, with this probability.
 
@@ -91,14 +96,16 @@ class RerunNoise(Shown):
         Returns
         -------
         xarray.DataArray (chain, draw)
-            ``z sqrt(2 variance)``; 0.08 is 8 points.
+            ``z sqrt(2 variance)``; 0.08 is 8 points. Of pass rates at most 1.
 
         Raises
         ------
         QuantityError
             For a coverage outside (0, 1).
         """
-        return normal_quantile(coverage) * (2 * self.draws) ** 0.5
+        differ = normal_quantile(coverage) * (2 * self.draws) ** 0.5
+        named = differ.clip(max=widest(self.family)).rename("how far two re-runs differ")
+        return named.assign_attrs(scale=self.scale)
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Variance, standard deviation and the 95% difference of two re-runs.

@@ -20,7 +20,7 @@ from gstudy.variance.components import component_notes
 from gstudy.variance.decomposition import SCORE, decompositions
 from gstudy.variance.designs import read_design
 from gstudy.variance.draws import Array, labelled, normal_quantile, stated, summarise
-from gstudy.variance.latent import GAUSSIAN
+from gstudy.variance.latent import GAUSSIAN, widest
 from gstudy.variance.rerun import variance_drawing
 from gstudy.variance.systems import refuse_shared
 
@@ -83,14 +83,16 @@ class Noises(Shown):
         Returns
         -------
         xarray.DataArray (chain, draw, noise)
-            ``z sqrt(2 variance)``; 0.08 is 8 points.
+            ``z sqrt(2 variance)``; 0.08 is 8 points. Of pass rates at most 1.
 
         Raises
         ------
         QuantityError
             For a coverage outside (0, 1).
         """
-        return normal_quantile(coverage) * (2 * self.draws) ** 0.5
+        differ = normal_quantile(coverage) * (2 * self.draws) ** 0.5
+        named = differ.clip(max=widest(self.family)).rename("how far two scores differ")
+        return named.assign_attrs(scale=self.scale)
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Variance, standard deviation and the 95% difference of two scores, per noise.

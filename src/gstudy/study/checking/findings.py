@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gstudy.study.checking.splits import Splits
     from gstudy.study.declaration import Study
     from gstudy.study.partition import Partition
+    from gstudy.study.records import Records
 
 __all__ = ["findings"]
 
@@ -157,13 +158,24 @@ def _drifts(study: Study, splits: Splits) -> Iterable[str]:
 
 def _whole_scores(splits: Splits) -> Iterable[str]:
     """Graded scores that are all 0 or 1."""
-    graded = splits.records.graded
-    if graded is None or splits.known_errors or not np.isin(graded.mean, (0.0, 1.0)).all():
+    records = splits.records
+    if records.graded is None or splits.known_errors or not _are_whole(records):
         return
     yield (
         "every score is 0 or 1: the noise of such a score follows from its rate, which the default "
         'family = "binary" knows and "gaussian" does not.'
     )
+
+
+def _are_whole(records: Records) -> bool:
+    """Whether all graded scores are 0 or 1; of counted trials from their mean and squares, which
+    are then m and n m (1 - m)."""
+    assert records.graded is not None
+    mean = records.graded.mean
+    if not records.is_file_counted:
+        return bool(np.isin(mean, (0.0, 1.0)).all())
+    expected = records.trials * mean * (1.0 - mean)
+    return bool((np.abs(records.graded.squares - expected) <= 1e-9 * records.trials).all())
 
 
 def _is_numbered(labels: Sequence[str]) -> bool:

@@ -81,7 +81,8 @@ def find_layout(study: Study, splits: Splits) -> Layout:
     -------
     Layout
     """
-    labelled = splits.records.facets
+    records = splits.records
+    labelled = [f.name for f in study.labelled]
     seen = [facet for facet in labelled if splits.is_sampled(facet)]
     nested = [_nested(facet, study, splits) for facet in seen if study.parents[facet]]
     pairs = [
@@ -93,12 +94,12 @@ def find_layout(study: Study, splits: Splits) -> Layout:
         and not splits.is_told_by_parents(a, b)
         and not splits.is_told_by_parents(b, a)
     ]
-    levels = {facet: _n_within(facet, study, splits) for facet in labelled}
-    full = len(splits.records.trials) == round(float(np.prod(list(levels.values()))))
+    levels = {facet: _n_within(facet, study, splits) for facet in records.facets}
+    trials = records.trials
+    full = len(trials) == round(float(np.prod(list(levels.values()))))
     even = all(pairing.least == pairing.most for pairing in nested)
-    trials = splits.records.trials
-    if study.counted:
-        levels[study.counted] = _tidy(splits.records.n_trials / len(trials))
+    if records.counted:
+        levels[records.counted] = _tidy(records.n_trials / len(trials))
     return Layout(
         pairings=(*nested, *pairs),
         facet_levels={facet: levels[facet] for facet in study.facet_names},
@@ -118,6 +119,11 @@ def _tidy(value: float) -> float:
 def _nested(facet: str, study: Study, splits: Splits) -> Pairing:
     whole = study.closure(facet)
     parents = splits.of(whole - {facet})
+    if facet == splits.records.counted:
+        children = parents.totals(splits.records.trials)
+        n_levels = splits.records.n_trials
+        spread = _spread(children)
+        return Pairing(facet, study.parents[facet], NESTED, n_levels, parents.n_levels, *spread)
     own = splits.of(whole)
     children = np.bincount(parents.index[own.first_rows()], minlength=parents.n_levels)
     return Pairing(

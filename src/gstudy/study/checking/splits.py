@@ -83,8 +83,7 @@ class Splits:
 
     def is_repeated(self, facets: Iterable[str]) -> bool:
         """Whether most levels of a set have several rows; else what they lie in is no news."""
-        partition = self.of(facets)
-        rows = np.bincount(partition.index, minlength=partition.n_levels)
+        rows = self.of(facets).totals(self.records.n_rows)
         return bool(np.median(rows) > 1)
 
     def is_told_by_parents(self, child: str, other: str) -> bool:

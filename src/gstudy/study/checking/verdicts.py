@@ -133,8 +133,8 @@ def judged(study: Study, splits: Splits, score_scale: float | None = None) -> Ju
 
 def _judge(candidate: Candidate, study: Study, splits: Splits, around: _Around) -> Verdict:
     """The verdict on one set by itself, before sets are merged."""
-    if study.counted in candidate.facets:
-        # Its levels are counted, not named: each trial is one.
+    if splits.records.counted in candidate.facets:
+        # Its levels are counted, not coded: each trial is one.
         n_levels, mean = splits.records.n_trials, 1.0
         verdict, reason = INSIDE_RESIDUAL, _ONE_TRIAL
     else:

@@ -96,8 +96,13 @@ def read_interactions(value: object, nesting: Nesting) -> str | tuple[str, ...]:
     key = "model.interactions"
     if value in ("auto", "none"):
         return str(value)
-    near = did_you_mean(value, ("auto", "none")) if isinstance(value, str) else None
-    names = _texts(value, key, '"auto", "none", or a list such as ["system:task"]', near)
+    near = None
+    if isinstance(value, str) and not set(value.split(":")) <= {*nesting.facets}:
+        near = did_you_mean(value, ("auto", "none"))
+        near = near or '"auto" tries every pair of facets and tells which the trials can tell.'
+    pairs = ", ".join(nesting.name(pair) for pair in nesting.pairs())
+    listing = f"a list of {pairs} or larger sets" if pairs else 'a list such as ["system:task"]'
+    names = _texts(value, key, f'"auto", "none", or {listing}', near)
     sets = [_interaction(text, nesting, key) for text in names]
     return tuple(dict.fromkeys(nesting.name(whole) for whole in sets)) or "none"
 
@@ -179,6 +184,16 @@ def _prior_key(key: object, nesting: Nesting, sets: Mapping[str, IndexSet]) -> s
                 do=f'Write "sd({key})".' if key in sets else did_you_mean(str(key), allowed),
             )
         )
+    unknown = [part for part in map(str.strip, inside.split(":")) if part not in nesting.facets]
+    if unknown:
+        raise DeclarationError(
+            explain(
+                f'priors."{key}" names an unknown facet {unknown[0]!r}',
+                given=key,
+                allowed=allowed,
+                do=did_you_mean(str(key), allowed),
+            )
+        )
     return f"sd({_component(inside, nesting, sets, f'priors."{key}"')})"
 
 
@@ -202,7 +217,18 @@ def _component(text: str, nesting: Nesting, sets: Mapping[str, IndexSet], key: s
 
 
 def _interaction(text: str, nesting: Nesting, key: str) -> IndexSet:
-    whole = nesting.close(*_facets_named(text, nesting, key))
+    named = _facets_named(text, nesting, key)
+    whole = nesting.close(*named)
+    pairs = [nesting.name(pair) for pair in nesting.pairs()]
+    if len(named) < text.count(":") + 1:
+        raise DeclarationError(
+            explain(
+                f"{key} names a facet twice: a facet does not interact with itself",
+                given=text,
+                allowed=f"two or more different facets: {', '.join(pairs) or 'none here'}",
+                do="Name each facet once.",
+            )
+        )
     _refuse_counted(text, whole, nesting, key)
     _refuse_fixed(text, whole, nesting, key)
     _refuse_inside(text, whole, nesting, key)
@@ -215,7 +241,8 @@ def _interaction(text: str, nesting: Nesting, key: str) -> IndexSet:
         explain(
             f"{key} names no interaction",
             given=text,
-            allowed="two or more facets, none of which is nested in all the others",
+            allowed="two or more facets, none of which is nested in all the others: "
+            f"{', '.join(pairs) or 'none here'}",
             do=f"Leave it out: {reason} is the main component of {own!r}, which is always there.",
         )
     )

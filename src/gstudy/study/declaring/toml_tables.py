@@ -55,7 +55,10 @@ def read_toml(path: str | Path) -> dict[str, Any]:
             explain(
                 f"{path} is not UTF-8 text",
                 given=f"byte {error.start}",
-                do="A study file is a TOML text: save it as UTF-8.",
+                do="A study file is a TOML text: save it as UTF-8."
+                if path.suffix.lower() not in (".nc", ".netcdf")
+                else "This is a fit by its name, not a study: give the study file (TOML); `gstudy "
+                "budget` takes a fit.",
             )
         ) from None
     except tomllib.TOMLDecodeError as error:

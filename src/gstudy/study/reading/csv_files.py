@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import sys
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,11 +16,12 @@ from gstudy.errors import DataError, explain
 from gstudy.study.reading.labels import is_unicode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from gstudy.study.reading.wanted_columns import WantedColumns
 
-__all__ = ["is_gzip", "open_plain", "read_csv"]
+__all__ = ["csv_to_parquet", "is_gzip", "open_plain", "read_csv"]
 
 _CHUNK = 1 << 20
 
@@ -54,6 +56,32 @@ def read_csv(path: Path, wanted: WantedColumns) -> pd.DataFrame:
     table = _records(path, columns, pa.large_string())
     frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
     return frame
+
+
+def csv_to_parquet(path: Path, wanted: WantedColumns, target: Path) -> None:
+    """Copy the wanted columns of a CSV file to a Parquet file, block by block.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : WantedColumns
+    target : Path
+        Overwritten.
+
+    Raises
+    ------
+    DataError
+        As `read_csv`.
+    """
+    from pyarrow import parquet
+
+    header = _header(path)
+    columns = wanted.among(header, str(path), _delimiter_hint(header))
+    _check_quotes(path)
+    schema = pa.schema([(name, pa.string()) for name in columns])
+    with parquet.ParquetWriter(target, schema, compression="snappy") as writer:
+        for batch in _batches(path, columns, pa.string()):
+            writer.write_batch(batch.select(columns))
 
 
 def open_plain(path: Path) -> IO[bytes] | gzip.GzipFile:
@@ -96,6 +124,42 @@ def _records(path: Path, columns: list[str], kind: Any) -> Any:
     """The columns as an Arrow table of that type; refuses ragged lines and broken text."""
     from pyarrow import csv as arrow_csv
 
+    with _refusals(path, columns, kind) as note, _stream(path) as stream:
+        return arrow_csv.read_csv(stream, **_options(columns, kind, note))
+
+
+def _batches(path: Path, columns: list[str], kind: Any) -> Iterator[Any]:
+    """The same in blocks, one after the other."""
+    from pyarrow import csv as arrow_csv
+
+    with (
+        _refusals(path, columns, kind) as note,
+        _stream(path) as stream,
+        arrow_csv.open_csv(stream, **_options(columns, kind, note)) as reader,
+    ):
+        yield from reader
+
+
+def _stream(path: Path) -> Any:
+    return pa.input_stream(path, compression="gzip" if is_gzip(path) else None)
+
+
+def _options(columns: list[str], kind: Any, note: Callable[[Any], str]) -> dict[str, Any]:
+    from pyarrow import csv as arrow_csv
+
+    return {
+        # Threads lose the numbers of wrong lines.
+        "read_options": arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+        "parse_options": arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
+        "convert_options": arrow_csv.ConvertOptions(
+            include_columns=columns, column_types=dict.fromkeys(columns, kind)
+        ),
+    }
+
+
+@contextmanager
+def _refusals(path: Path, columns: list[str], kind: Any) -> Iterator[Callable[[Any], str]]:
+    """Arrow's complaints in our words; what is given takes note of a ragged line."""
     ragged: list[Any] = []
 
     def note(row: Any) -> str:
@@ -103,18 +167,7 @@ def _records(path: Path, columns: list[str], kind: Any) -> Any:
         return "error"
 
     try:
-        with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as stream:
-            return arrow_csv.read_csv(
-                stream,
-                # Threads lose the numbers of wrong lines.
-                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-                parse_options=arrow_csv.ParseOptions(
-                    newlines_in_values=True, invalid_row_handler=note
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=columns, column_types=dict.fromkeys(columns, kind)
-                ),
-            )
+        yield note
     except pa.ArrowInvalid as error:
         if ragged:
             raise _ragged(path, ragged[0]) from None
@@ -137,19 +190,22 @@ def _ragged(path: Path, row: Any) -> DataError:
 
 
 def _refuse_undecodable(path: Path, columns: list[str]) -> None:
-    table = _records(path, columns, pa.large_binary())
-    for column in columns:
-        for position, value in enumerate(table[column].to_pylist()):
-            try:
-                value.decode()
-            except UnicodeDecodeError:
-                raise DataError(
-                    explain(
-                        f"{path}, row {position + 1}, column {column!r} is not UTF-8 text",
-                        given=value,
-                        do="Save the file as UTF-8.",
-                    )
-                ) from None
+    before = 0
+    for batch in _batches(path, columns, pa.large_binary()):
+        for column in columns:
+            for position, value in enumerate(batch[column].to_pylist()):
+                try:
+                    value.decode()
+                except UnicodeDecodeError:
+                    raise DataError(
+                        explain(
+                            f"{path}, row {before + position + 1}, column {column!r} is not "
+                            "UTF-8 text",
+                            given=value,
+                            do="Save the file as UTF-8.",
+                        )
+                    ) from None
+        before += batch.num_rows
 
 
 def _check_quotes(path: Path) -> None:

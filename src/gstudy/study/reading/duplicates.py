@@ -9,15 +9,17 @@ import numpy as np
 import pandas as pd
 
 from gstudy.errors import DataError, explain
+from gstudy.study.reading.labels import label_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gstudy.study.declaration import Study
+    from gstudy.study.reading.counted_rows import CountedRows
     from gstudy.study.reading.labels import Labels
     from gstudy.study.reading.source_rows import Source
 
-__all__ = ["refuse_duplicates"]
+__all__ = ["refuse_counted_duplicates", "refuse_duplicates"]
 
 _LONGEST = 60
 
@@ -44,13 +46,51 @@ def refuse_duplicates(labels: Mapping[str, Labels], study: Study, source: Source
         return
     second = int(np.argmax(again))
     first = int(np.argmax((codes == codes.iloc[second]).all(axis=1).to_numpy()))
-    trial = ", ".join(
-        f"{name} {_short(found.texts[found.codes[second]])!r}" for name, found in labels.items()
-    )
-    raise DataError(
+    trial = {name: found.texts[found.codes[second]] for name, found in labels.items()}
+    rows = f"{source.row(first)} and {source.row(second)}"
+    raise _repeated(source.name, rows, trial, (int(again.sum()), again.size), study)
+
+
+def refuse_counted_duplicates(
+    rows: CountedRows, facets: Sequence[str], last: str, place: Source, study: Study
+) -> None:
+    """The same for rows that are counted outside of memory.
+
+    Parameters
+    ----------
+    rows : CountedRows
+    facets : sequence of str
+        The labelled facets but the last one.
+    last : str
+        The facet that tells repeated trials apart.
+    place : Source
+        Of the distinct rows of the other facets.
+    study : Study
+
+    Raises
+    ------
+    DataError
+        Naming the first two such rows.
+    """
+    columns = [study.facet(facet).source_column for facet in facets]
+    own = study.facet(last).source_column
+    assert place.alike is not None
+    if not rows.has_repeats(columns, own, len(place.alike.rows)):
+        return
+    found = rows.first_repeat([facet.source_column for facet in study.labelled])
+    trial = {f.name: label_text(found.values[f.source_column]) for f in study.labelled}
+    shown = f"row {found.first + 1} and row {found.second + 1}"
+    raise _repeated(place.name, shown, trial, (found.n_repeats, place.n_rows(0)), study)
+
+
+def _repeated(
+    name: str, rows: str, trial: Mapping[str, str], repeats: tuple[int, int], study: Study
+) -> DataError:
+    told = ", ".join(f"{facet} {_short(label)!r}" for facet, label in trial.items())
+    return DataError(
         explain(
-            f"{source.name}: {source.row(first)} and {source.row(second)} are the same trial, "
-            f"{trial} ({again.sum():,} of {again.size:,} rows repeat an earlier one)",
+            f"{name}: {rows} are the same trial, "
+            f"{told} ({repeats[0]:,} of {repeats[1]:,} rows repeat an earlier one)",
             allowed="one row for each combination of labels",
             do=_advice(study),
         )

@@ -60,9 +60,10 @@ def read_graded(column: pd.Series, name: str, source: Source, *, ignore: Flags) 
         raise DataError(
             explain(
                 f"{source.at(int(rows[0]), name)}: this is no graded score "
-                f"({rows.size:,} of {numbers.size:,} rows hold such a value)",
+                f"({source.share(rows, numbers.size)} rows hold such a value)",
                 given=unique.values[unique.codes[rows[0]]],
-                allowed="a finite number; nothing where a trial was never scored",
+                allowed=f"a finite number up to {_LARGEST:g}; nothing where a trial was never "
+                "scored",
                 do='A run that failed is outcome = "failed", and one that nobody scored has no '
                 "score.",
             )
@@ -73,7 +74,7 @@ def read_graded(column: pd.Series, name: str, source: Source, *, ignore: Flags) 
         raise DataError(
             explain(
                 f"{source.at(int(mixed[0]), name)}: this is a truth value among numbers "
-                f"({mixed.size:,} of {numbers.size:,} rows hold one)",
+                f"({source.share(mixed, numbers.size)} rows hold one)",
                 given=unique.values[unique.codes[mixed[0]]],
                 allowed="numbers throughout",
                 do="Write it as a number on the scale of the others.",

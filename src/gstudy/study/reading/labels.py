@@ -138,7 +138,7 @@ def _refuse_missing(unique: UniqueValues, name: str, source: Source) -> None:
     missing = (unique.codes < 0) | np.isin(unique.codes, blank)
     rows = np.flatnonzero(missing)
     if rows.size:
-        count = f"{rows.size:,} of {unique.codes.size:,} rows have none"
+        count = f"{source.share(rows, unique.codes.size)} rows have none"
         raise DataError(
             explain(
                 f"{source.at(int(rows[0]), name)}: the label is missing ({count})",

@@ -11,6 +11,7 @@ import pandas as pd
 
 from gstudy.errors import DataError, explain
 from gstudy.study.reading.csv_files import read_csv
+from gstudy.study.reading.file_kinds import refuse_binary
 from gstudy.study.reading.json_lines import read_json_lines
 from gstudy.study.reading.parquet_files import read_parquet
 from gstudy.study.reading.source_rows import Source
@@ -29,6 +30,10 @@ _READERS: dict[str, Callable[[Path, WantedColumns], pd.DataFrame]] = {
     ".jsonl": read_json_lines,
     ".jsonl.gz": read_json_lines,
 }
+
+
+# A fit that was saved.
+_RUNS = (".nc", ".netcdf")
 
 
 def read_columns(source: object, wanted: WantedColumns) -> tuple[pd.DataFrame, Source]:
@@ -94,6 +99,8 @@ def _of_file(path: Path, wanted: WantedColumns) -> pd.DataFrame:
         read = _reader(path)
         if not path.exists():
             raise DataError(explain(f"no file {str(path)!r}", do="Check the path."))
+        if path.suffix.lower() in (".csv", ".jsonl"):
+            refuse_binary(path)
         return read(path, wanted)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
@@ -109,6 +116,15 @@ def _reader(path: Path) -> Callable[[Path, WantedColumns], pd.DataFrame]:
     for suffix, read in _READERS.items():
         if name.endswith(suffix):
             return read
+    if path.suffix.lower() in _RUNS:
+        raise DataError(
+            explain(
+                f"{path} is a fit by its name, not trials",
+                given=path.suffix,
+                allowed=", ".join(_READERS),
+                do="A fit is read by gs.load and shown by `gstudy budget`; give the trials.",
+            )
+        )
     raise DataError(
         explain(
             f"{path} has no suffix that says what it is",

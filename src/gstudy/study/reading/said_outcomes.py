@@ -68,7 +68,7 @@ class SaidOutcomes:
                 raise DataError(
                     explain(
                         f"{source.at(int(rows[0]), 'outcome')}: the row is said to be {said!r}, "
-                        f"{fault} ({rows.size:,} such rows)",
+                        f"{fault} ({source.count(rows):,} such rows)",
                         allowed='"scored" with a score, "unscored" without one, "failed"',
                         do="Mend the outcome or the score.",
                     )

@@ -80,7 +80,7 @@ def read_scores(
         raise DataError(
             explain(
                 f"{source.at(int(rows[0]), name)}: this is no score "
-                f"({rows.size:,} of {numbers.size:,} rows hold such a value)",
+                f"({source.share(rows, numbers.size)} rows hold such a value)",
                 given=value,
                 allowed="0 or 1, true or false; nothing where a trial was never scored",
                 do=_advice(value, name, has_rollouts),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gstudy._words import listed
 from gstudy.display import Shown, Table, number
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.variance.classical.noise_split import NoiseSplit, TaskScores, p_value, root, split_noise
@@ -271,6 +272,7 @@ def _result(
             "weight in a mean."
         )
     below = [name for name, one in splits.items() if one.data < 0]
+    told += _constant(splits)
     if below:
         told.append(
             f"Negative data noise, left as computed: {', '.join(below)}. Task means vary less "
@@ -289,6 +291,22 @@ def _result(
     )
 
 
+def _constant(splits: Mapping[str, NoiseSplit]) -> list[str]:
+    """That some scores do not vary at all, so that there is no noise to split and no test."""
+    still = [name for name, one in splits.items() if one.total == 0 and one.collected == 0]
+    if not still:
+        return []
+    names = listed([name for name in still if name != DIFFERENCE])
+    text = (
+        f"The scores of {names} do not vary: their noise is 0 here, which is not to say that it "
+        "is 0 on other tasks (gs.fit has an interval)."
+    )
+    told = [text]
+    if DIFFERENCE in still:
+        told.append("Without any variance there is no p value.")
+    return told
+
+
 def _rows(
     trials: Trials | pd.DataFrame,
     study: Study | None,
@@ -305,7 +323,7 @@ def _rows(
             )
         return _averaged(score_rows(trials, study, family), study)
     if score is not None:
-        table = trials.table if isinstance(trials, Trials) else trials
+        table = trials.rows("this estimate") if isinstance(trials, Trials) else trials
         check_frame(table)
         if score not in table:
             raise QuantityError(

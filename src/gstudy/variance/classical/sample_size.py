@@ -21,6 +21,14 @@ SOURCE = "Bonett 2002"
 # With two ratings and a high ICC the formula is too small; Bonett's correction, in units of icc.
 _CORRECTION, _HIGH = 5.0, 0.7
 
+# Subjects that are refused as a mistake, and those that are called many; where a square overflows.
+_MOST = 10**9
+_MANY = 10**6
+_WIDEST_HALF = 1e150
+
+# A standard error that four decimals do not show.
+_SMALL = 1e-3
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IccPrecision(Shown):
@@ -83,6 +91,7 @@ class IccPrecision(Shown):
         goal = "" if self.width is None else f" for an interval {self.width:g} wide"
         title = "Standard error of an ICC" if self.width is None else f"Sample size{goal}"
         notes = (
+            *(["More than a million subjects: is so narrow an interval meant?"] * (self.n > _MANY)),
             f"width: of the normal {100 * self.level:g}% interval at this icc and n.",
             "For large samples of normal scores, ICC(1,1); approximate for other forms and scores.",
         )
@@ -95,8 +104,8 @@ class IccPrecision(Shown):
                 "icc": "number3",
                 "raters": "int",
                 "n": "int",
-                "std. error": "decimal4",
-                "width": "decimal4",
+                "std. error": "decimal4" if self.standard_error >= _SMALL else "number3",
+                "width": "decimal4" if self.standard_error >= _SMALL else "number3",
             },
         )
 
@@ -163,7 +172,7 @@ def icc_sample_size(icc: float, raters: int, width: float, *, level: float = 0.9
     Raises
     ------
     QuantityError
-        For a value outside its range.
+        For a value outside its range, and for a width that takes more than 1e9 subjects.
 
     Notes
     -----
@@ -179,7 +188,17 @@ def icc_sample_size(icc: float, raters: int, width: float, *, level: float = 0.9
     """
     icc, raters = _checked(icc, raters)
     width, level = proportion(width, "width"), proportion(level, "level")
-    raw = 4 * normal_quantile(level) ** 2 * _unit_variance(icc, raters) / width**2 + 1
+    half = normal_quantile(level) / width
+    raw = 4 * half**2 * _unit_variance(icc, raters) + 1 if half < _WIDEST_HALF else math.inf
+    if raw > _MOST:
+        raise QuantityError(
+            explain(
+                "so narrow an interval takes more subjects than anybody has",
+                given=f"width={width:g}, more than {_MOST:,} subjects",
+                allowed=f"a width that {_MOST:,} subjects give, or wider",
+                do="Ask for a wider interval, such as width=0.1.",
+            )
+        )
     if raters == 2 and icc >= _HIGH:
         raw += _CORRECTION * icc
     n = max(math.ceil(raw), 2)

@@ -205,13 +205,14 @@ def _long_table(trials: Trials | pd.DataFrame, study: Study | None, graded: bool
     from gstudy.study.trials import Trials, read_trials
 
     if study is None:
-        table = trials.table if isinstance(trials, Trials) else trials
+        table = trials.rows("this estimate") if isinstance(trials, Trials) else trials
         check_frame(table)
         _check_outcomes(table)
         return table
     if not isinstance(trials, Trials):
         check_frame(trials)
         trials = read_trials(trials, study)
+    trials.rows("this estimate")
     table = trials.usable(study)
     return table.rename(columns={"successes": "score"}) if graded else table
 
