@@ -142,6 +142,7 @@ def test_the_likeliest_score_is_taken_and_the_others_are_told() -> None:
     frame = crossed(task=range(4), epoch=[1, 2]).rename(columns={"passed": "score_binary"})
     guess = gs.guess_study(frame.assign(score=np.linspace(1, 5, 8), max_score=5))
     assert (guess.study.score, guess.other_scores) == ("score", ("score_binary",))
+    assert guess.doubts == ("the score could also be score_binary",)
     assert '# score = "score_binary"   # another column that could be the score' in guess.toml()
 
 
@@ -331,6 +332,30 @@ def test_a_second_thing_that_was_varied_is_a_facet() -> None:
     study = gs.guess_study(frame).study
     assert roles(study)["agent"] == "legitimate"
     assert study.parents["rollout"] == ("system", "task", "agent")
+
+
+def test_runs_within_runs_are_nested() -> None:
+    study = gs.guess_study(
+        crossed(model=["a", "b"], task=range(4), seed=[7, 8], epoch=[1, 2])
+    ).study
+    assert study.parents["seed"] == ("system", "task")
+    assert study.parents["rollout"] == ("seed",)
+    assert study.redrawn_on_rerun() == {"seed", "rollout"}
+
+
+def test_what_nothing_known_tells_apart_may_be_what_is_measured() -> None:
+    guess = gs.guess_study(crossed(thing=["a", "b"], task=range(4)))
+    assert columns(guess.study) == {"task": "task", "rollout": "thing"}
+    assert guess.doubts[0].endswith('if it is what is measured, give it role = "object"')
+
+
+def test_prompts_beside_tasks_are_conditions() -> None:
+    frame = crossed(model=["a", "b"], task=range(8), prompt=["p", "q"], epoch=[1, 2])
+    study = gs.guess_study(frame).study
+    assert study.parents["task"] == study.parents["prompt"] == ()
+    assert study.parents["rollout"] == ("system", "task", "prompt")
+    alone = gs.guess_study(frame[frame["task"] == 0].drop(columns="task")).study
+    assert columns(alone) == {"system": "model", "task": "prompt", "rollout": "epoch"}
 
 
 def test_two_runs_in_two_files_are_told_apart_by_their_file() -> None:
@@ -650,7 +675,7 @@ def test_every_format_of_logs_is_guessed(name: str, shared: Path) -> None:
     [
         *("taubench_gpt4o_airline", "gpqa_diamond_epochs", "statnlp_annotation_gstudy"),
         *("classic_brennan_3_2", "tau2_multijudge", "tau2_onetrial_systems", "classic_verbagg"),
-        *("highk_aime2024_cot", "metr_horizon_runs", "cruxeval_codellama7b"),
+        *("highk_aime2024_cot", "metr_horizon_runs", "pandalm_pairs"),
     ],
 )
 def test_guessed_studies_of_real_data_fit(name: str, shared: Path) -> None:
