@@ -73,12 +73,12 @@ def console(*arguments: object, **options: object) -> subprocess.Popen[str]:
 def test_help_names_the_commands(command) -> None:
     code, out, _ = command("--help")
     assert code == 0
-    for name in ("check", "fit", "budget", "demo", "--version"):
+    for name in ("init", "check", "fit", "budget", "report", "demo", "--version"):
         assert name in out
     assert max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", ["check", "fit", "budget", "demo"])
+@pytest.mark.parametrize("name", ["init", "check", "fit", "budget", "report", "demo"])
 def test_every_command_has_help(command, name: str) -> None:
     code, out, _ = command(name, "--help")
     assert code == 0
@@ -90,7 +90,7 @@ def test_version(command) -> None:
     assert command("--version") == (0, f"gstudy {gs.__version__}\n", "")
 
 
-@pytest.mark.parametrize("name", ["check", "fit", "budget", "demo"])
+@pytest.mark.parametrize("name", ["init", "check", "fit", "budget", "report", "demo"])
 @pytest.mark.parametrize("option", ["--json", "--seed", "--quiet"])
 def test_every_command_takes_the_common_options(command, name: str, option: str) -> None:
     assert option in command(name, "--help")[1]

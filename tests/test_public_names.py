@@ -119,6 +119,16 @@ def test_the_direct_path_loads_neither_pymc_nor_plots(study_file: str) -> None:
     assert _loaded(code, absent, study_file) == []
 
 
+def test_a_command_imports_no_dask_that_is_installed(study_file: str) -> None:
+    code = (
+        "import contextlib\nfrom gstudy.cli.main import run\n"
+        "short = ['--draws', '20', '--tune', '20', '--allow-unconverged', '--seed', '1']\n"
+        "sys.argv = ['gstudy', 'budget', sys.argv[1], '--sampler', 'direct', *short]\n"
+        "with contextlib.suppress(SystemExit):\n    run()"
+    )
+    assert set(_loaded(code, ("dask.array",), study_file)) == set()
+
+
 def test_arviz_is_there_when_something_of_it_is_asked_for() -> None:
     code = "from gstudy.cli.postponed import postpone\npostpone('arviz')\nimport arviz, nutpie"
     assert _loaded(code, ("arviz_plots",)) == []

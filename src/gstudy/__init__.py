@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gstudy.model.many import fit_by
     from gstudy.model.policies import fit_policies
     from gstudy.model.sampling import fit
+    from gstudy.questions.card import evaluation_card
     from gstudy.questions.claims import universe_table
     from gstudy.questions.comparison import compare_systems
     from gstudy.questions.contrasts import contrasts
@@ -35,8 +36,15 @@ if TYPE_CHECKING:
     from gstudy.questions.prior_predictions import prior_predictive
     from gstudy.questions.scores import score
     from gstudy.questions.sensitivity import prior_sensitivity
+    from gstudy.questions.tasks import task_table
     from gstudy.report.check_plot import plot_posterior_check
+    from gstudy.report.difference_plot import plot_difference
+    from gstudy.report.icc_plot import plot_accuracy_icc, plot_icc
+    from gstudy.report.page import build_report
     from gstudy.report.plots import plot_budget
+    from gstudy.report.prior_plot import plot_priors
+    from gstudy.report.stack_plot import plot_budget_whole
+    from gstudy.report.task_plot import plot_tasks
     from gstudy.study.declaration import Study
     from gstudy.study.estimable import check
     from gstudy.study.examples.catalogue import example
@@ -79,10 +87,12 @@ _PUBLIC = {
     "anova_icc": "gstudy.variance.classical.anova",
     "assume": "gstudy.variance.assumed",
     "build_model": "gstudy.model.graph",
+    "build_report": "gstudy.report.page",
     "check": "gstudy.study.estimable",
     "clustered_se": "gstudy.variance.classical.standard_errors",
     "compare_systems": "gstudy.questions.comparison",
     "contrasts": "gstudy.questions.contrasts",
+    "evaluation_card": "gstudy.questions.card",
     "example": "gstudy.study.examples.catalogue",
     "extend": "gstudy.model.extension",
     "fit": "gstudy.model.sampling",
@@ -99,8 +109,14 @@ _PUBLIC = {
     "noises": "gstudy.variance.three_noises",
     "paired_noise": "gstudy.variance.classical.paired",
     "phi": "gstudy.variance.coefficients",
+    "plot_accuracy_icc": "gstudy.report.icc_plot",
     "plot_budget": "gstudy.report.plots",
+    "plot_budget_whole": "gstudy.report.stack_plot",
+    "plot_difference": "gstudy.report.difference_plot",
+    "plot_icc": "gstudy.report.icc_plot",
     "plot_posterior_check": "gstudy.report.check_plot",
+    "plot_priors": "gstudy.report.prior_plot",
+    "plot_tasks": "gstudy.report.task_plot",
     "posterior_check": "gstudy.questions.posterior_checks",
     "prior_predictive": "gstudy.questions.prior_predictions",
     "prior_sensitivity": "gstudy.questions.sensitivity",
@@ -111,6 +127,7 @@ _PUBLIC = {
     "scores": "gstudy.questions.leaderboard",
     "sem": "gstudy.variance.coefficients",
     "simulate": "gstudy.study.simulated",
+    "task_table": "gstudy.questions.tasks",
     "universe_table": "gstudy.questions.claims",
     "variance_budget": "gstudy.variance.budgets",
     "variance_components": "gstudy.variance.components",
@@ -133,10 +150,12 @@ __all__ = [
     "anova_icc",
     "assume",
     "build_model",
+    "build_report",
     "check",
     "clustered_se",
     "compare_systems",
     "contrasts",
+    "evaluation_card",
     "example",
     "extend",
     "fit",
@@ -153,8 +172,14 @@ __all__ = [
     "noises",
     "paired_noise",
     "phi",
+    "plot_accuracy_icc",
     "plot_budget",
+    "plot_budget_whole",
+    "plot_difference",
+    "plot_icc",
     "plot_posterior_check",
+    "plot_priors",
+    "plot_tasks",
     "posterior_check",
     "prior_predictive",
     "prior_sensitivity",
@@ -165,6 +190,7 @@ __all__ = [
     "scores",
     "sem",
     "simulate",
+    "task_table",
     "universe_table",
     "variance_budget",
     "variance_components",

@@ -1,4 +1,4 @@
-"""The command line: `gstudy check | fit | budget | demo`."""
+"""The command line: `gstudy init | check | fit | budget | report | demo`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from gstudy.cli.check import check_command
 from gstudy.cli.demo import demo_command
 from gstudy.cli.exits import ending_plainly
 from gstudy.cli.fit import fit_command
+from gstudy.cli.init import init_command
+from gstudy.cli.postponed import leave_out
+from gstudy.cli.report import report_command
 
 __all__ = ["app", "run"]
 
@@ -44,6 +47,7 @@ app = typer.Typer(
 
 def run() -> None:
     """The entry point of the `gstudy` script."""
+    leave_out("dask")
     app(prog_name="gstudy")
 
 
@@ -67,7 +71,9 @@ def _common(
     pass
 
 
+app.command("init")(init_command)
 app.command("check")(check_command)
 app.command("fit")(fit_command)
 app.command("budget")(budget_command)
+app.command("report")(report_command)
 app.command("demo")(demo_command)

@@ -1,8 +1,10 @@
-"""A module whose import waits until something of it is used.
+"""Modules that a command imports late or never, although others import them.
 
 nutpie imports ArviZ, and with it every plotting library, only to label what it returns; that takes
-a second, and the commands label their draws themselves. It is done in the process of the command
-line alone: a library leaves its users' modules as they are.
+a second, and the commands label their draws themselves. xarray imports dask where it is installed,
+only to ask whether an array is one of its own; no command makes one, and it takes half a second.
+It is done in the process of the command line alone: a library leaves its users' modules as they
+are.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ import importlib.util
 import sys
 import threading
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
-__all__ = ["postpone"]
+__all__ = ["leave_out", "postpone"]
 
 _LOADING = threading.RLock()
 
@@ -46,3 +48,10 @@ def postpone(name: str) -> None:
         module = importlib.util.module_from_spec(spec)
         module.__class__ = _Postponed
         sys.modules[name] = module
+
+
+def leave_out(*names: str) -> None:
+    """Take modules that are not imported yet for not installed, until this process ends."""
+    for name in names:
+        # What `import` and `find_spec` take so.
+        sys.modules.setdefault(name, cast("ModuleType", None))

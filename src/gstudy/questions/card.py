@@ -135,9 +135,8 @@ class EvaluationCard(Shown):
     def table(self, level: float = 0.95) -> Table:
         """The card that is printed, systems side by side."""
         summary = self.summary(level)
-        columns = {str(label): self._column(row) for label, row in summary.iterrows()}
-        if self.together:
-            columns[ALL] = self._column(self._together_row(level))
+        columns = {ALL: self._column(self._together_row(level))} if self.together else {}
+        columns |= {str(label): self._column(row) for label, row in summary.iterrows()}
         names = list(next(iter(columns.values())))
         frame = pd.DataFrame(columns, index=pd.Index(names, name="card"))
         return Table(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gstudy._marks import visible
-from gstudy.display import number, shorten
+from gstudy.display import number, shortened
 from gstudy.errors import QuantityError, explain
 from gstudy.fits.gates import STAMP
 from gstudy.questions.posterior_checks import PosteriorCheck
 from gstudy.report.axes import figure_of
+from gstudy.report.style import ALARM, INK, PALE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,10 +29,7 @@ __all__ = ["plot_posterior_check"]
 _COLOURS = {"fits": "#0072B2", "a little": "#E69F00", "too": "#D55E00"}
 _MARKS = {"fits": "o", "a little": "D", "too": "X"}
 _WORDS = {"fits": "fits", "a little": "outside 95%", "too": "outside 99%"}
-_INK = "#222222"
-_PALE = "#666666"
 _BAND = "#BBBBBB"
-_ALARM = "#B00020"
 
 _LONGEST_LABEL = 34
 _ROW_INCHES = 0.3
@@ -116,7 +114,7 @@ def _draw(ax: Axes, frame: pd.DataFrame) -> None:
     ax.hlines(
         places, away["lower"], away["upper"], color=_BAND, linewidth=7, zorder=2, label="replicates"
     )
-    ax.axvline(0, color=_PALE, linewidth=0.8, zorder=1)
+    ax.axvline(0, color=PALE, linewidth=0.8, zorder=1)
     kinds = np.array([_kind(str(verdict)) for verdict in frame["verdict"]])
     for kind in _COLOURS:
         own = (kinds == kind) & ~np.isnan(seen)
@@ -149,13 +147,13 @@ def _kind(verdict: str) -> str:
 
 
 def _style(ax: Axes, frame: pd.DataFrame) -> None:
-    labels = [shorten(visible(str(name)), _LONGEST_LABEL) for name in frame.index]
+    labels = shortened([visible(str(name)) for name in frame.index], _LONGEST_LABEL)
     # Labels are the user's: a dollar sign in one is no formula.
     ax.set_yticks(np.arange(len(frame)), [label.replace("$", r"\$") for label in labels])
     ax.set_ylim(len(frame) - 0.4, -0.6)
     ax.set_xlim(-_REACH - 0.4, _REACH + 0.4)
     ax.set_xlabel("distance from the median of the replicates, in their sds", fontsize=9)
-    ax.tick_params(axis="both", length=0, labelsize=9, labelcolor=_INK)
+    ax.tick_params(axis="both", length=0, labelsize=9, labelcolor=INK)
     ax.grid(axis="x", color="#EEEEEE", linewidth=0.8, zorder=0)
     ax.set_axisbelow(True)
     for side in ("top", "right", "bottom"):
@@ -171,7 +169,7 @@ def _style(ax: Axes, frame: pd.DataFrame) -> None:
             textcoords="offset points",
             va="center",
             fontsize=8.5,
-            color=_INK,
+            color=INK,
             annotation_clip=False,
         )
 
@@ -186,7 +184,7 @@ def _write(ax: Axes, check: PosteriorCheck, level: float) -> None:
     caption = f"{check.scale} scale; right: observed value, {100 * level:g}% of replicates"
     lines = [*(textwrap.wrap(visible(stamps[0]), _CAPTION_CHARACTERS) if stamps else []), caption]
     title = "Posterior check: observed against replicated trials"
-    ax.set_title(title, loc="left", fontsize=10.5, color=_INK, pad=12 + 13 * len(lines))
+    ax.set_title(title, loc="left", fontsize=10.5, color=INK, pad=12 + 13 * len(lines))
     ax.annotate(
         "\n".join(lines).replace("$", r"\$"),
         (0, 1),
@@ -195,5 +193,5 @@ def _write(ax: Axes, check: PosteriorCheck, level: float) -> None:
         textcoords="offset points",
         va="bottom",
         fontsize=9,
-        color=_ALARM if stamps else _PALE,
+        color=ALARM if stamps else PALE,
     )

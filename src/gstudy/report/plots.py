@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gstudy._marks import visible
-from gstudy.display import number, percent, points, shorten
+from gstudy.display import bare_points, number, percent, points, shortened
 from gstudy.errors import QuantityError, explain
 from gstudy.fits.gates import STAMP, stamp
 from gstudy.report.axes import figure_of
+from gstudy.report.style import ALARM, INK, PALE
 from gstudy.variance.budgets import VarianceBudget
 from gstudy.variance.structure import RESIDUAL
 
@@ -31,9 +32,6 @@ _COLOURS = {
     "not separable": "#CC79A7",
 }
 _OTHER = "#999999"
-_INK = "#222222"
-_PALE = "#666666"
-_ALARM = "#B00020"
 
 _LONGEST_LABEL = 30
 _BAR_INCHES = 0.4
@@ -129,7 +127,7 @@ def _draw_bars(ax: Axes, frame: pd.DataFrame, *, intervals: bool) -> None:
         # The mean of a skewed share may lie outside a narrow interval.
         reach = [np.maximum(share - low, 0), np.maximum(high - share, 0)]
         ax.errorbar(
-            share, places, xerr=reach, fmt="none", ecolor=_INK, elinewidth=1.2, capsize=3, zorder=3
+            share, places, xerr=reach, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3, zorder=3
         )
         ends = np.maximum(share, high)
     for place, value, end in zip(places, share, ends, strict=True):
@@ -140,20 +138,20 @@ def _draw_bars(ax: Axes, frame: pd.DataFrame, *, intervals: bool) -> None:
             textcoords="offset points",
             va="center",
             fontsize=9,
-            color=_INK,
+            color=INK,
         )
 
 
 def _style(ax: Axes, frame: pd.DataFrame) -> None:
-    labels = [shorten(visible(str(name)), _LONGEST_LABEL) for name in frame.index]
+    labels = shortened([visible(str(name)) for name in frame.index], _LONGEST_LABEL)
     # Labels are the user's: a dollar sign in one is no formula.
     ax.set_yticks(np.arange(len(frame)), [label.replace("$", r"\$") for label in labels])
     ax.set_ylim(len(frame) - 0.5, -0.5)
     ax.set_xlim(0, 1.12)
     ticks = np.linspace(0, 1, 6)
     ax.set_xticks(ticks, [percent(tick, 0) for tick in ticks])
-    ax.set_xlabel("share of the variance of the reported score", fontsize=9, color=_INK)
-    ax.tick_params(axis="both", length=0, labelsize=9, labelcolor=_INK)
+    ax.set_xlabel("share of the variance of the reported score", fontsize=9, color=INK)
+    ax.tick_params(axis="both", length=0, labelsize=9, labelcolor=INK)
     ax.grid(axis="x", color="#DDDDDD", linewidth=0.8, zorder=0)
     ax.set_axisbelow(True)
     for side in ("top", "right", "bottom"):
@@ -188,7 +186,7 @@ def _residual_lines(budget: VarianceBudget) -> list[str]:
 def _write_above(ax: Axes, title: list[str], caption: list[str], *, failed: bool) -> None:
     lines = [line.replace("$", r"\$") for line in caption]
     text = "\n".join(title).replace("$", r"\$")
-    ax.set_title(text, loc="left", fontsize=10.5, color=_INK, pad=10 + 13 * len(lines))
+    ax.set_title(text, loc="left", fontsize=10.5, color=INK, pad=10 + 13 * len(lines))
     ax.annotate(
         "\n".join(lines),
         (0, 1),
@@ -197,7 +195,7 @@ def _write_above(ax: Axes, title: list[str], caption: list[str], *, failed: bool
         textcoords="offset points",
         va="bottom",
         fontsize=9,
-        color=_ALARM if failed else _PALE,
+        color=ALARM if failed else PALE,
     )
 
 
@@ -217,7 +215,7 @@ def _amount(scale: str, x: float) -> str:
 
 
 def _bare(scale: str, x: float) -> str:
-    return f"{100 * x:.1f}" if scale == "score" else number(x)
+    return bare_points(x) if scale == "score" else number(x)
 
 
 def _reading(budget: VarianceBudget, level: float) -> str:
