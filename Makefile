@@ -45,6 +45,7 @@ format: environment
 
 readme: environment
 	$(BIN)/python tools/check_readme.py README.md
+	$(BIN)/python tools/check_readme.py docs/study-file.md
 	$(BIN)/python tools/check_readme.py docs/studies.md
 	$(BIN)/python tools/check_readme.py docs/logs.md
 	$(BIN)/python tools/check_readme.py docs/clusters.md

@@ -257,6 +257,9 @@ def test_budget_of_several_systems_has_a_row_for_each(command, folder: Path) -> 
     for system in ("atlas", "birch", "cobalt", "delta", "ember", "fjord"):
         assert any(line.startswith(f"{system} ") for line in out.splitlines())
     assert "share one set of sds" in out
+    assert "fit its trials alone (gstudy budget STUDY_OR_DATA --system NAME)" in " ".join(
+        out.split()
+    )
     assert "mean over the 6 fitted" in out
     assert "smaller sources" in out
     assert "source                        share of variance  95% interval    role" in out
@@ -271,7 +274,8 @@ def test_one_of_several_systems_needs_own_variances(command, folder: Path) -> No
     assert (code, out) == (1, "")
     said = " ".join(err.split())
     assert "share their sds" in said
-    assert "varies = 'system'" in said
+    assert "gstudy budget STUDY_OR_DATA --system cobalt fits it alone" in said
+    assert "gs." not in said
     code, _, err = command("budget", folder / "panel.nc", "--system", "cobolt")
     assert code == 1
     assert "Did you mean 'cobalt'?" in err

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from commands import ended
+from designs import checked, grid, study_of, within
+from handmade import fit_by_hand, small_fit
 
 import gstudy as gs
 from gstudy.cli.first_screen import first_screen
+from gstudy.cli.shell_words import in_shell
 from gstudy.fits.gates import assess
+from gstudy.model.until import until_advice
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +121,43 @@ def test_until_below_the_gates_is_told(command, folder: Path) -> None:
     code, _, err = command("fit", folder / "study.toml", "--until", "399", *FEW)
     assert code == 1
     assert "until is not a whole number in range. Given: 399. Allowed: whole, 400 or more" in err
+
+
+def test_advice_of_the_shell_names_its_own_commands(command, folder: Path) -> None:
+    few = ("--sampler", "direct", "--seed", "5", "--tune", "100", "--draws", "20", "--quiet")
+    code, _, err = command("fit", folder / "study.toml", "--out", folder / "run.nc", *few)
+    assert code == 3
+    assert "use --draws 1000 --chains 4" in err
+    assert "draws=" not in err
+    said = "until=4000 was not reached: x. gs.extend(fit, until=...) goes on; a weak component"
+    assert "x. gstudy fit RUN --until N goes on; a weak" in in_shell(said)
+    said = "Sample longer: draws=2000, tune=2000."
+    assert in_shell(said) == (
+        "Sample longer: gstudy fit RUN --until 1000 goes on; or anew, --draws 2000 --tune 2000."
+    )
+    assert in_shell("task 'draws=3, tune=4'") == "task 'draws=3, tune=4'"
+    _, out, _ = command("fit", "--help")
+    assert "`fit RUN` adds so many" in " ".join(out.split())
+
+
+def test_what_python_says_is_what_the_shell_replaces() -> None:
+    missed = {"until": 4000, "until_missed": "mu has 900"}
+    fit = replace(small_fit(), settings=small_fit().settings | missed)
+    advice = until_advice(fit)
+    assert advice is not None
+    assert "gs.extend" in advice
+    assert "gs." not in in_shell(advice)
+
+
+def test_a_screen_has_long_names_whole_and_the_caveat_of_single_trials() -> None:
+    study = study_of(
+        "environment", within("long_name_of_task", "environment"), object="system", rollout="none"
+    )
+    levels = {"system": "ABC", "environment": "xyz", "long_name_of_task": "abcdefgh"}
+    screen = first_screen(fit_by_hand(checked(study, grid(levels)))).text()
+    lines = screen.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in screen
+    assert any(line.strip() == "environment:long_name_of_task" for line in lines)
+    told = "the data cannot tell system:environment:long_name_of_task from what a re-run draws anew"
+    assert f"An upper bound: {told}" in " ".join(screen.split())

@@ -350,3 +350,34 @@ def test_headers_of_systems_can_be_told_apart() -> None:
             if "…" in cell or cell in NEAR
         ]
         assert len(set(heads)) == len(heads) == 4
+
+
+def test_headers_break_between_words_and_names_get_the_room() -> None:
+    name = "environment:task:system:task:rollout"
+    frame = pd.DataFrame(
+        {
+            "trials in all": [120, 80],
+            "score of the trials": [0.51, 0.62],
+            "ICC interval": ["0.21 to 0.43", "0.11 to 0.32"],
+            "sd interval": ["0.9 to 1.3", "0.8 to 1.2"],
+            "gates": ["passed", "FAILED"],
+        },
+        index=pd.Index([name, "residual"], name="component"),
+    )
+    formats = dict.fromkeys(("ICC interval", "sd interval"), "span")
+    whole = Table(frame, "", formats=formats).text(90)
+    assert name in whole
+    assert "…" not in whole
+    head = whole.splitlines()
+    line = next(i for i, text in enumerate(head) if text.startswith("─"))
+    assert line > 1
+    assert head[line - 1].startswith("component")
+    for width in (26, 30, 60, 80):
+        text = Table(frame, "", formats=formats).text(width)
+        assert max(map(cell_len, text.splitlines())) <= width
+        above = [x for block in text.split("\n\n") for x in block.split("─")[0].splitlines()]
+        assert above
+        assert not [x for x in above if "…" in x]
+        assert set(" ".join([*map(str, frame.columns), "component"]).split()) <= set(
+            " ".join(above).split()
+        )

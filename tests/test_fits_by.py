@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from designs import checked, grid
 from handmade import fit_by_hand
 from scipy import stats
 
 import gstudy as gs
 from gstudy.display import number
+from gstudy.errors import explain
 from gstudy.study.estimable import assess
 
 
@@ -123,7 +127,7 @@ def test_quantities_of_several_kinds(fits: gs.Fits) -> None:
 @pytest.mark.parametrize(
     ("given", "quantity", "message"),
     [
-        ("fit", lambda fit: fit.mu, "contrasts are between several fits. Given: 'Fit'"),
+        ("fit", lambda fit: fit.mu, "contrasts are between several fits, .* one set of sds"),
         ("one", lambda fit: fit.mu, "a contrast needs two fits"),
         ("all", lambda _: 0.5, "the quantity is not one number per draw"),
         ("all", gs.variance_components, "not one number per draw"),
@@ -188,3 +192,64 @@ def test_contrasts_say_the_name_and_scale_of_what_they_are_of(fits: gs.Fits) -> 
     # Variances of a mean of 36 trials: thousandths, of which three decimals show next to nothing.
     first = variances.summary().iloc[0]
     assert number(first["upper"]) in variances.table().text()
+
+
+def test_systems_of_one_fit_with_own_sds_are_contrasted_draw_by_draw() -> None:
+    own = gs.Study(
+        score="score",
+        object="system",
+        facets=[
+            gs.Facet("task", role="legitimate", varies="system"),
+            gs.Facet("rollout", role="legitimate", nested_in=["system", "task"]),
+        ],
+    )
+    fit = fit_by_hand(checked(own, grid({"system": "ABC", "task": "abcdef", "rollout": "123"})))
+    found = gs.contrasts(fit, lambda source: gs.icc(source, "task"))
+    parts = {s: gs.icc(fit, "task", system=s).draws.values for s in "ABC"}
+    assert list(found.draws.coords["level"].values) == ["B", "C", "C"]
+    np.testing.assert_allclose(found.draws.values[..., 1], parts["C"] - parts["A"], rtol=1e-12)
+    assert (found.name, found.by, found.scale) == ("ICC(task)", "system", "score")
+    assert "both of a difference are from the same draws" in " ".join(str(found).split())
+    noise = gs.contrasts(fit, gs.rerun_noise, reference="A")
+    assert noise.draws.shape == (4, 250, 2)
+    message = "computed from the components of each system, and that of 'A' cannot be"
+    for wants_a_fit in (gs.score, lambda source: source.mu):
+        with pytest.raises(gs.QuantityError, match=message):
+            gs.contrasts(fit, wants_a_fit)
+
+
+def test_no_message_has_an_address(fits: gs.Fits) -> None:
+    with pytest.raises(gs.QuantityError, match=r"named by a text\. Given: a function\..*contrasts"):
+        gs.level_summary(fits, lambda fit: fit.mu)  # type: ignore[arg-type]
+    with pytest.raises(gs.QuantityError, match=r"Given: the function icc\."):
+        gs.level_summary(fits, gs.icc)  # type: ignore[arg-type]
+    assert explain("no", given=object()) == "no. Given: <object object>."
+    assert explain("no", given="at 0x12") == "no. Given: 'at 0x12'."
+
+
+def test_what_is_given_in_place_of_a_fit_is_told_how_to_become_one(
+    fits: gs.Fits, tmp_path: Path
+) -> None:
+    measures: list[Callable[[Any], object]] = [
+        lambda x: gs.extend(x, until=2000),
+        lambda x: gs.icc(x, "task"),
+        gs.rerun_noise,
+        gs.score,
+        gs.scores,
+        gs.posterior_check,
+        gs.task_table,
+        gs.universe_table,
+        gs.prior_sensitivity,
+        gs.evaluation_card,
+        gs.build_report,
+        lambda x: gs.compare_systems(x, "A", "B"),
+        lambda x: gs.contrasts(x, gs.rerun_noise),
+    ]
+    for measure in measures:
+        for path in ("run.nc", tmp_path / "run.nc"):
+            with pytest.raises(gs.QuantityError, match=r"Load it first with gs\.load\(path\)"):
+                measure(path)
+    for measure in measures[:4]:
+        if measure is not gs.score:
+            with pytest.raises(gs.QuantityError, match=r"such as fits\['A'\], or gs.level_summary"):
+                measure(fits)

@@ -15,7 +15,12 @@ from models import random_trials
 import gstudy as gs
 from gstudy.errors import ConvergenceWarning, EstimabilityWarning, QuantityError
 from gstudy.fits.fitted import Fit
-from gstudy.questions.posterior_checks import PosteriorCheck, posterior_check
+from gstudy.questions.posterior_checks import (
+    PosteriorCheck,
+    _mid_p,
+    _unlike,
+    posterior_check,
+)
 
 HOW = {"sampler": "direct", "progress": False, "draws": 300, "tune": 300, "chains": 4, "cores": 2}
 
@@ -130,6 +135,26 @@ def test_different_sds_recommend_own_variances() -> None:
     [advice] = [note for note in check.notes if 'varies = "system"' in note]
     assert advice.startswith("One set of sds for all levels of system does not fit the ICC of 's0'")
     assert 'gs.fit_by(study, trials, by="system")' in advice
+
+
+def test_own_variances_are_advised_by_the_smallest_p_times_the_systems() -> None:
+    systems = [f"s{i}" for i in range(5)]
+    observed = pd.DataFrame(
+        {"family": "icc", "subject": systems, "observed": 0.0, "effects": "new task"},
+        index=[f"new tasks, ICC: {name}" for name in systems],
+    )
+    replicates = np.tile(np.linspace(-1, 1, 1000)[:, None], 5)
+    # Two-sided mid-p of the first is 0.008, then 0.012: times 5 below and above 0.05.
+    for place, subjects in ((996, ["s0"]), (994, [])):
+        observed.loc[observed.index[0], "observed"] = replicates[place, 0] - 1e-6
+        assert _mid_p(replicates, observed["observed"].to_numpy())[0] == pytest.approx(
+            2 * (1000 - place) / 1000
+        )
+        assert list(_unlike(observed, replicates)["subject"]) == subjects
+    # Beyond all replicates, and too few of them to tell: far out in the tail or nothing.
+    observed.loc[observed.index[0], "observed"] = 1.001
+    assert list(_unlike(observed, replicates)["subject"]) == ["s0"]
+    assert not len(_unlike(observed, replicates[::20]))
 
 
 @pytest.fixture(scope="module")

@@ -136,3 +136,33 @@ def test_small_distances_keep_a_digit() -> None:
     assert "0.0 points" not in gs.rerun_noise(small, design).table().text()
     assert "0.0 points" not in gs.variance_budget(small, design).table().text()
     assert "0.0002 points" in gs.variance_budget(small, design).table().text()
+
+
+def test_one_trial_of_each_system_and_task_holds_their_interaction() -> None:
+    levels = {"system": "ABC", "task": "abcdefgh"}
+    told = "An upper bound: the data cannot tell system:task from what a re-run draws anew"
+    for facets in (["task"], ["task", within("rollout", "system", "task")]):
+        study = study_of(*facets, object="system")
+        table = grid(levels | ({"rollout": "1"} if len(facets) > 1 else {}))
+        fit = fit_by_hand(checked(study, table))
+        for system in (None, "new"):
+            noise = gs.rerun_noise(fit, system=system)
+            assert noise.inseparable == ("system:task",)
+            assert told in " ".join(str(noise).split())
+        notes = " ".join(gs.noises(fit).notes)
+        assert "the data cannot tell system:task from what a re-run draws anew" in notes
+
+
+def test_two_trials_of_each_system_and_task_tell_their_interaction() -> None:
+    levels = {"system": "ABC", "task": "abcdefgh", "rollout": "12"}
+    study = study_of("task", within("rollout", "system", "task"), object="system")
+    fit = fit_by_hand(checked(study, grid(levels)))
+    assert gs.rerun_noise(fit).bound == ""
+    # Without a repeat in any cell it is told, of a study without an object too.
+    study = study_of("task", gs.Facet("judge", role="error"))
+    fit = fit_by_hand(checked(study, grid({"task": "abcdefgh", "judge": "xyz"})))
+    assert gs.rerun_noise(fit).inseparable == ("task:judge",)
+    assert (
+        gs.rerun_noise(gs.assume(study, {"task": 0.1}, mean=0.5), {"task": 3, "judge": 1}).bound
+        == ""
+    )

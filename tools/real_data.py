@@ -32,7 +32,9 @@ _INTRODUCTION = (
     "Each set is read, checked, fitted (4 chains x 1,000 draws unless said, seed 1, defaults) and "
     "measured by `python tools/real_data.py FOLDER`. Scores and shares are on the score scale, "
     "those of graded sets in units of the score; brackets hold 95% equal-tailed posterior "
-    "intervals. The half-width is of a 95% interval of the reported score, averaged over systems. "
+    "intervals. `score` is the posterior mean of the expected score over new levels of the random "
+    "facets, averaged over systems: not the observed mean, which weights levels by their trials. "
+    "The half-width is of a 95% interval of the reported score, averaged over systems. "
     "Seconds are of one run on two shared cores: reading, sampling and gates."
 )
 

@@ -54,6 +54,8 @@ GAP = "  "
 # How far a column of text and a header are squeezed before the table is split into blocks.
 MIN_TEXT = 12
 MIN_HEADER = 8
+# A header breaks between words, and is cut only where a word is longer, as a system's name may be.
+MAX_WORD = 20
 
 
 def _point_cell(x: float, digits: int) -> str:
@@ -93,9 +95,21 @@ class _Column:
     def content(self) -> int:
         return max(map(cell_len, self.cells), default=0)
 
+    @property
+    def word(self) -> int:
+        """Cells of the header's longest word."""
+        return max(map(cell_len, self.header.split()), default=0)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether it can be made narrower by its header alone, which breaks between words."""
+        return self.whole and self.word <= MAX_WORD
+
     def narrowest(self, header: int) -> int:
         """How far it is squeezed: a number is never cut, a text while it can be told apart."""
         floor = self.content if self.whole else least_width(self.cells, MIN_TEXT)
+        if self.word <= MAX_WORD:
+            return max(floor, self.word)
         return max(floor, min(cell_len(self.header), header))
 
 
@@ -240,7 +254,7 @@ class Table:
         columns = [
             _column(name, values, self.formats.get(name)) for name, values in self._named_values()
         ]
-        floor = least_width([column.header for column in columns], MIN_HEADER)
+        floor = least_width([c.header for c in columns if c.word > MAX_WORD], MIN_HEADER)
         return [replace(column, least=column.narrowest(floor)) for column in columns]
 
 
@@ -331,13 +345,20 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fit(columns: Sequence[_Column], width: int) -> list[int]:
-    """Widths of the columns: natural ones, the widest that can give squeezed first."""
+    """Widths of the columns: natural ones, the widest that can give squeezed first.
+
+    Headers of numbers break before a name is cut.
+    """
     widths = [column.natural for column in columns]
-    while _total(widths) > width:
-        slack = [w if w > c.least else 0 for w, c in zip(widths, columns, strict=True)]
-        if not any(slack):
-            break
-        widths[slack.index(max(slack))] -= 1
+    for headers_only in (True, False):
+        while _total(widths) > width:
+            slack = [
+                w if w > c.least and (c.breaks or not headers_only) else 0
+                for w, c in zip(widths, columns, strict=True)
+            ]
+            if not any(slack):
+                break
+            widths[slack.index(max(slack))] -= 1
     return widths
 
 
@@ -349,17 +370,25 @@ def _pad(text: str, width: int, *, right: bool) -> str:
 def _block_lines(columns: Sequence[_Column], width: int, headers: Sequence[str]) -> list[str]:
     """One block; `headers` are those of the whole table, which stay different."""
     widths = [min(w, width) for w in _fit(columns, width)]
-    short = {w: dict(zip(headers, shortened(headers, w), strict=True)) for w in set(widths)}
-    heads = [short[w][column.header] for w, column in zip(widths, columns, strict=True)]
+    heads = [_head_lines(c, w, headers) for c, w in zip(columns, widths, strict=True)]
+    most = max(map(len, heads))
+    heads = [[""] * (most - len(head)) + head for head in heads]
     bodies = [shortened(c.cells, w) for c, w in zip(columns, widths, strict=True)]
     lines = []
-    for row in [heads, *zip(*bodies, strict=True)]:
+    for row in [*zip(*heads, strict=True), *zip(*bodies, strict=True)]:
         cells = (
             _pad(text, w, right=column.numeric)
             for text, w, column in zip(row, widths, columns, strict=True)
         )
         lines.append(GAP.join(cells))
-    return [lines[0], "─" * min(_total(widths), width), *lines[1:]]
+    return [*lines[:most], "─" * min(_total(widths), width), *lines[most:]]
+
+
+def _head_lines(column: _Column, width: int, headers: Sequence[str]) -> list[str]:
+    """The header, broken between words; cut where a word is longer than the column."""
+    if column.word <= width:
+        return wrapped(column.header, width) or [""]
+    return [dict(zip(headers, shortened(headers, width), strict=True))[column.header]]
 
 
 def _prose(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = [
@@ -63,13 +64,22 @@ def explain(
     """
     parts = [what.rstrip(".") + "."]
     if given is not None:
-        parts.append(f"Given: {_short(repr(given))}.")
+        parts.append(f"Given: {_short(_shown(given))}.")
     if allowed is not None:
         text = allowed if isinstance(allowed, str) else ", ".join(allowed)
         parts.append(f"Allowed: {text.rstrip('.') or 'nothing'}.")
     if do is not None:
         parts.append(do)
     return " ".join(parts)
+
+
+def _shown(given: object) -> str:
+    """A value as it is written; what has no text of its own by its name, never by an address."""
+    if callable(given) and not isinstance(given, type):
+        name = getattr(given, "__name__", "<unnamed>")
+        return "a function" if name.startswith("<") else f"the function {name}"
+    text = repr(given)
+    return text if isinstance(given, str) else re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 
 def _short(text: str) -> str:

@@ -100,6 +100,8 @@ def budget_command(
     }
     printed = [lambda fit: _printed(fit, system, counts)]
     policies, guess = None, None
+    if is_run and system is not None:
+        _check_own(_loaded(source), system)
     if is_run and until is not None:
         more = {name: sampling[name] for name in ("until", "cores", "progress")}
         fit = longer_run(source, printed=printed, **more)
@@ -217,6 +219,27 @@ def _sampled(study: Study, assessment: Assessment, sampling: dict[str, Any]) -> 
 
     postpone("arviz")
     return fit(study, assessment, **sampling)
+
+
+def _check_own(fit: Fit, system: str) -> None:
+    """An error that names the command which fits one system alone, where a run cannot tell."""
+    from gstudy.errors import QuantityError, explain
+    from gstudy.variance.basis import basis_of
+    from gstudy.variance.systems import refuse_shared
+
+    try:
+        refuse_shared(basis_of(fit), system, "budget")
+    except QuantityError:
+        measured = fit.study.object
+        raise QuantityError(
+            explain(
+                f"the budget of {system!r} alone cannot come from a run in which all levels of "
+                f"{measured} share their sds: they would not be variances of its own",
+                allowed="no --system (the mean over the fitted ones), or --system new",
+                do=f"gstudy budget STUDY_OR_DATA --system {shlex.quote(system)} fits it alone, "
+                "from the study file or the trials.",
+            )
+        ) from None
 
 
 def _both_policies(

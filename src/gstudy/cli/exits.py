@@ -12,6 +12,8 @@ from typing import TextIO
 
 import typer
 
+from gstudy.cli.shell_words import in_shell
+
 __all__ = ["DATA_WRONG", "NOT_CONVERGED", "ending_plainly", "guarded", "unconverged", "usage_error"]
 
 DATA_WRONG = 1
@@ -64,7 +66,7 @@ def ending_plainly() -> Iterator[None]:
 
 def unconverged(reason: str) -> typer.Exit:
     """Say that numbers are withheld, and why; raise what it returns."""
-    _say(f"error: {reason}")
+    _say(f"error: {in_shell(reason)}")
     _say("Numbers are withheld; --allow-unconverged prints them with this note.")
     return typer.Exit(NOT_CONVERGED)
 
@@ -92,7 +94,7 @@ def _plain_warnings() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, ConvergenceWarning | EstimabilityWarning):
-                _say(f"warning: {message}")
+                _say(f"warning: {in_shell(str(message))}")
             else:
                 library(message, category, filename, lineno, file, line)
 

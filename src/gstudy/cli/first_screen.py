@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+from gstudy._marks import visible
+from gstudy.cli.shell_words import in_shell
 from gstudy.cli.units import Units, units_of
-from gstudy.display import Table, bar, percent, shorten, shortened, wrapped
+from gstudy.display import Table, bar, percent, shorten, wrapped
 from gstudy.fits.gates import STAMP, stamp
 from gstudy.questions.claims import universe_table
 from gstudy.questions.scores import SHARED_SDS, UNNAMED, listed, plural, score
@@ -81,7 +83,7 @@ class FirstScreen:
 
     def text(self) -> str:
         """The screen, at most 80 columns wide."""
-        stamped = wrapped(self.failure, WIDTH) if self.failure else []
+        stamped = wrapped(in_shell(self.failure), WIDTH) if self.failure else []
         parts = [
             stamped,
             _data_lines(self.fit),
@@ -260,7 +262,8 @@ def _notes(fit: Fit) -> list[str]:
 def _score_lines(found: Score) -> list[str]:
     summary = found.summary(LEVEL)
     if len(summary) > 1:
-        shown = replace(found, notes=_said_once(found.notes, STAMP, SHARED_SDS))
+        notes = map(in_shell, _said_once(found.notes, STAMP, SHARED_SDS))
+        shown = replace(found, notes=tuple(notes))
         return shown.table(LEVEL).text(WIDTH).splitlines()
     row = summary.iloc[0]
     name = "" if found.observed.index.name == UNNAMED else f" of {summary.index[0]}"
@@ -307,7 +310,7 @@ def _budget_lines(budget: VarianceBudget) -> list[str]:
     lines = [
         *wrapped(head, WIDTH, indent="  "),
         _line("source", "share of variance", "95% interval", "role"),
-        *map(_source_line, shown.itertuples(), shortened([*map(str, shown.index)], _NAME_WIDTH)),
+        *(line for row in shown.itertuples() for line in _source_lines(row)),
     ]
     rest = frame.drop(index=shown.index)
     if len(rest):
@@ -342,11 +345,15 @@ def _residual_lines(shown: pd.DataFrame, budget: VarianceBudget) -> list[str]:
     return ["  residual: the chance in a single trial, all levels of the facets held fixed."]
 
 
-def _source_line(row: Any, name: str) -> str:
+def _source_lines(row: Any) -> list[str]:
+    """A source with its share; a long name has lines of its own before it."""
     share, low, high = (getattr(row, name) for name in ("share", "share_lower", "share_upper"))
     drawn = f"{bar(share, _BAR_WIDTH)} {percent(share):>{_SHARE_WIDTH}}"
     interval = f"{100 * low:.1f} to {100 * high:.1f}%"
-    return _line(name, drawn, interval, row.role)
+    *before, name = wrapped(visible(str(row.Index)), WIDTH - 2, indent="  ")
+    if cell_len(name) > _NAME_WIDTH:
+        before, name = [*before, name], ""
+    return [*(f"  {text}" for text in before), _line(name, drawn, interval, row.role)]
 
 
 def _line(name: str, share: str, interval: str = "", role: str = "") -> str:
@@ -415,7 +422,7 @@ def _gate_lines(fit: Fit) -> list[str]:
     return [
         *wrapped(units_of(fit.study.family).reading, WIDTH, indent="  "),
         *wrapped(f"Fit: {', '.join(parts)}", WIDTH, indent="  "),
-        *(f"  {line}" for text in below for line in wrapped(text, WIDTH - 2)),
+        *(f"  {line}" for text in below for line in wrapped(in_shell(text), WIDTH - 2)),
     ]
 
 

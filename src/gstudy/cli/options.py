@@ -54,7 +54,10 @@ UnusedSeed = Annotated[
     ),
 ]
 Draws = Annotated[
-    int | None, typer.Option("--draws", min=1, help="Draws of each chain. Default: 1000.")
+    int | None,
+    typer.Option(
+        "--draws", min=1, help="Draws of each chain. Default: 1000. `fit RUN` adds so many."
+    ),
 ]
 Tune = Annotated[int, typer.Option("--tune", min=1, help="Tuning steps of each chain.")]
 Chains = Annotated[

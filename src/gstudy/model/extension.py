@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstudy.errors import QuantityError, explain
+from gstudy.fits.fitted import Fit
+from gstudy.fits.substitutes import advice_on
 from gstudy.model.recovered import SAMPLE
 from gstudy.model.rounds import Run, fit_of_run, joined, round_settings, sampled_round
 from gstudy.model.sampling import drawing, warn_of_gates
@@ -27,7 +29,6 @@ from gstudy.model.until import lengthened
 if TYPE_CHECKING:
     import xarray as xr
 
-    from gstudy.fits.fitted import Fit
     from gstudy.model.rounds import Draw
     from gstudy.model.until import Printed
 
@@ -81,7 +82,8 @@ def extend(
     DeclarationError
         When `draws` or `until` is out of range.
     QuantityError
-        When the fit does not say how it was sampled, or draws that the gates need were not kept.
+        For what is no fit; when the fit does not say how it was sampled, or draws that the gates
+        need were not kept.
 
     Warns
     -----
@@ -94,6 +96,7 @@ def extend(
     >>> fit = gs.load("run.nc")  # doctest: +SKIP
     >>> longer = gs.extend(fit, until=1000, printed=[gs.variance_budget])  # doctest: +SKIP
     """
+    _check_fit(fit)
     settings = _settings_of(fit, until, cores, progress)
     run = run_of(fit)
     if draws is None and until is None:
@@ -151,6 +154,18 @@ def run_of(fit: Fit) -> Run:
         diagnostics=fit.diagnostics,
         rounds=tuple(fit.settings.get("rounds", (n_draws,))),
     )
+
+
+def _check_fit(fit: object) -> None:
+    if not isinstance(fit, Fit):
+        raise QuantityError(
+            explain(
+                "more draws are of a fit",
+                given=type(fit).__name__,
+                allowed="what gs.fit and gs.load return",
+                do=advice_on(fit),
+            )
+        )
 
 
 def _settings_of(fit: Fit, until: int | None, cores: int | None, progress: bool) -> Settings:

@@ -46,8 +46,8 @@ systems on 83 ragged tasks 1106, 1291, 1362, 1051; 50 tasks x 4 trials 3262, 357
 
 PASSED_KEPT = 0.5
 """The same part where the effects below have taken theirs (see `ancestors`). Measured, smallest
-bulk ESS of an sd in 4,000 draws at 0.4, 0.5, 0.7 and 1: two systems on 198 saturated tasks 957, 961,
-1068, 1150; eleven systems on 83 ragged tasks 1754, 1694, 1389, 1297 (1253 without `above`); 20
+bulk ESS of an sd in 4,000 draws at 0.4, 0.5, 0.7 and 1: two systems on 198 saturated tasks 957,
+961, 1068, 1150; eleven systems on 83 ragged tasks 1754, 1694, 1389, 1297 (1253 without `above`); 20
 systems on 170 tasks 2001, 2054, 2291, 2914; 6 systems, 2 environments and 3 judges 706, 811, 878,
 822 (1164 without); 5 judges on 278 tasks of 3 domains 2246, 1798 (mean of 3 seeds), 1968, 1568 (581
 without)."""

@@ -15,6 +15,7 @@ from gstudy.errors import QuantityError, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
 from gstudy.fits.many import Fits
+from gstudy.fits.substitutes import advice_on
 from gstudy.questions.banks import task_facet
 from gstudy.questions.discordance import aligned
 from gstudy.questions.observed import naive_bounds
@@ -340,6 +341,7 @@ def _by_system(fit: object) -> dict[str, Fit]:
                 "an evaluation card is of a fit, or of one fit per system",
                 given=f"fits by {fit.by!r}" if isinstance(fit, Fits) else type(fit).__name__,
                 allowed="what gs.fit and gs.load return, or gs.fit_by by the object",
+                do=advice_on(fit),
             )
         )
     return dict.fromkeys(map(str, score(fit).observed.index), fit)

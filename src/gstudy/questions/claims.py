@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gstudy.display import percent
 from gstudy.errors import QuantityError, explain
 from gstudy.fits.fitted import Fit
+from gstudy.fits.substitutes import advice_on
 from gstudy.variance.components import variance_components
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def universe_table(fit: Fit, policies: Mapping[str, Fit] | None = None) -> Table
                 "the universe of a claim is read from a fit",
                 given=type(fit).__name__,
                 allowed="what gs.fit and gs.load return",
-                do="Of a check: gs.check(study, trials).universe_table().",
+                do=advice_on(fit) or "Of a check: gs.check(study, trials).universe_table().",
             )
         )
     table = fit.design.universe_table()

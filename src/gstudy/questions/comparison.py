@@ -12,6 +12,7 @@ from gstudy._words import plural
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.many import Fits
+from gstudy.fits.substitutes import advice_on
 from gstudy.questions.banks import bank_mean, kept_facets, new_level_mean, task_facet
 from gstudy.questions.differences import A_DESIGN, NEW_TASKS, THESE_TASKS, Comparison
 from gstudy.questions.discordance import Discordance, aligned, discordance_of
@@ -108,6 +109,7 @@ def compare_systems(
                 "two systems are compared by a fit",
                 given=type(fit).__name__,
                 allowed="what gs.fit, gs.load and gs.fit_by return",
+                do=advice_on(fit),
             )
         )
     basis = basis_of(fit)

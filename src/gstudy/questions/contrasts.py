@@ -1,4 +1,4 @@
-"""Contrasts: how far a quantity differs between levels that were fitted by themselves."""
+"""Contrasts: how far a quantity differs between levels with variances of their own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
 from gstudy.fits.many import Fits, listed_labels
+from gstudy.fits.substitutes import advice_on
+from gstudy.variance.basis import latent_of
+from gstudy.variance.components import variance_components
 from gstudy.variance.draws import INTERVAL_KIND, Array, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+    from gstudy.variance.components import VarianceComponents
 
 __all__ = ["Contrasts", "contrasts"]
 
@@ -105,8 +110,8 @@ class Contrasts(Shown):
 
 
 def contrasts(
-    fits: Fits | Mapping[str, Fit],
-    quantity: Callable[[Fit], Any],
+    fits: Fits | Mapping[str, Fit] | Fit,
+    quantity: Callable[[Any], Any],
     *,
     reference: str | None = None,
     name: str | None = None,
@@ -115,11 +120,13 @@ def contrasts(
 
     Parameters
     ----------
-    fits : Fits, or mapping of str to Fit
-        Independent fits, such as `gstudy.fit_by` makes.
+    fits : Fits, mapping of str to Fit, or Fit
+        Independent fits, such as `gstudy.fit_by` makes; or one fit in which the systems have sds
+        of their own (`varies`).
     quantity : callable
-        Takes a fit, returns one number per draw: a result with `draws` (chain, draw), such as
-        `gstudy.icc` gives, a DataArray or an array (chain, draw).
+        Takes a fit (of one fit: the variance components of one system), returns one number per
+        draw: a result with `draws` (chain, draw), such as `gstudy.icc` gives, a DataArray or an
+        array (chain, draw).
     reference : str, optional
         The level that every other is compared with; by default all pairs, the later one in
         natural order minus the earlier one.
@@ -134,12 +141,14 @@ def contrasts(
     ------
     QuantityError
         For under two fits, an unknown reference, and a quantity without one number per draw, or
-        with other numbers of draws at some level.
+        with other numbers of draws at some level; for one fit in which all systems share their
+        sds, and for a quantity of one fit that needs more than a system's components.
 
     Notes
     -----
-    The posteriors are independent, so that the difference of the i-th draws is a draw of the
-    difference: which draws are paired does not matter.
+    Separate posteriors are independent, so that the difference of the i-th draws is a draw of the
+    difference: which draws are paired does not matter. Of one fit the i-th draws are of one joint
+    posterior, and the differences keep its correlations.
 
     Examples
     --------
@@ -147,7 +156,7 @@ def contrasts(
     >>> fits = gs.fit_by(study, trials, by="system", seed=1)  # doctest: +SKIP
     >>> gs.contrasts(fits, lambda fit: gs.icc(fit, "task"), reference="A")  # doctest: +SKIP
     """
-    known = _checked(fits)
+    known = _systems_of(fits) if isinstance(fits, Fit) else _checked(fits)
     if not callable(quantity):
         raise QuantityError(
             explain(
@@ -156,7 +165,7 @@ def contrasts(
                 allowed='such as lambda fit: gs.icc(fit, "task")',
             )
         )
-    results = {label: quantity(fit) for label, fit in known.items()}
+    results = {label: _result(quantity, source, label) for label, source in known.items()}
     values = {label: _draws_of(result, label) for label, result in results.items()}
     _check_shapes(values)
     pairs = _pairs(list(values), reference)
@@ -167,10 +176,49 @@ def contrasts(
         draws=differences,
         values=_levels(values),
         name=name or _name_of(first),
-        by=fits.by if isinstance(fits, Fits) else "level",
+        by=_by(fits),
         scale=_scale_of(first),
         notes=_notes(fits, differences),
     )
+
+
+def _by(fits: Fits | Mapping[str, Fit] | Fit) -> str:
+    if isinstance(fits, Fit):
+        return fits.study.object or "level"
+    return fits.by if isinstance(fits, Fits) else "level"
+
+
+def _systems_of(fit: Fit) -> dict[str, VarianceComponents]:
+    """The components of each system of a fit with own sds, by label."""
+    latent = latent_of(fit)
+    if not latent.own:
+        raise QuantityError(
+            explain(
+                "contrasts are between several fits, or systems with sds of their own",
+                given="one fit with one set of sds",
+                allowed="what gs.fit_by returns, a mapping of label to fit, or a fit with varies",
+                do="A fit with one set of sds makes ICC a function of accuracy: fit each level.",
+            )
+        )
+    return {label: variance_components(fit, system=label) for label in latent.object_effects}
+
+
+def _result(quantity: Callable[[Any], Any], source: Any, label: str) -> Any:
+    """The quantity of one fit, or of one system's components."""
+    if isinstance(source, Fit):
+        return quantity(source)
+    try:
+        return quantity(source)
+    except (AttributeError, QuantityError) as error:
+        raise QuantityError(
+            explain(
+                f"of one fit the quantity is computed from the components of each system, and that "
+                f"of {label!r} cannot be: {error}",
+                allowed='such as lambda fit: gs.icc(fit, "task")',
+                do="What needs whole fits: gs.contrasts(gs.fit_by(study, trials, by=...), ...); "
+                "scores of one fit: gs.compare_systems.",
+            )
+        ) from error
 
 
 def _name_of(result: Any) -> str:
@@ -190,8 +238,8 @@ def _checked(fits: object) -> Mapping[str, Fit]:
             explain(
                 "contrasts are between several fits",
                 given=type(fits).__name__,
-                allowed="what gs.fit_by returns, or a mapping of label to fit",
-                do="A fit with one set of sds makes ICC a function of accuracy: fit each level.",
+                allowed="what gs.fit_by returns, a mapping of label to fit, or a fit with varies",
+                do=advice_on(fits),
             )
         )
     if len(fits) < 2:
@@ -205,7 +253,7 @@ def _checked(fits: object) -> Mapping[str, Fit]:
                     f"{label!r} is no fit",
                     given=type(fit).__name__,
                     allowed="what gs.fit_by, gs.fit and gs.load return",
-                    do="Give the fits, and the quantity as a function of one.",
+                    do=advice_on(fit) or "Give the fits, and the quantity as a function of one.",
                 )
             )
     return fits
@@ -287,8 +335,13 @@ def _levels(values: Mapping[str, Array]) -> xr.DataArray:
     return xr.DataArray(array, coords, dims=("chain", "draw", "level"), name="value")
 
 
-def _notes(fits: Fits | Mapping[str, Fit], differences: xr.DataArray) -> tuple[str, ...]:
+def _notes(fits: Fits | Mapping[str, Fit] | Fit, differences: xr.DataArray) -> tuple[str, ...]:
     """What fails a gate: a fit, or the differences themselves."""
+    meaning = "P(>0): posterior probability that level is above reference"
+    if isinstance(fits, Fit):
+        note = stamp(differences, fits.diagnostics)
+        paired = "Of one fit with own sds: both of a difference are from the same draws."
+        return (*([] if note is None else [note]), paired, meaning)
     if isinstance(fits, Fits):
         failed = fits.stamp()
     else:
@@ -296,4 +349,4 @@ def _notes(fits: Fits | Mapping[str, Fit], differences: xr.DataArray) -> tuple[s
     if not failed:
         note = stamp(differences)
         failed = () if note is None else (note,)
-    return (*failed, "P(>0): posterior probability that level is above reference")
+    return (*failed, meaning)

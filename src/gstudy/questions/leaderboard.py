@@ -14,6 +14,7 @@ from gstudy.errors import QuantityError, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
 from gstudy.fits.many import Fits
+from gstudy.fits.substitutes import advice_on
 from gstudy.questions.banks import bank_mean, new_level_mean, task_facet
 from gstudy.questions.discordance import aligned, levels_of
 from gstudy.questions.observed import observed_scores
@@ -126,6 +127,7 @@ def _source(fits: Fits | Fit, joint: Fit | None) -> _Source:
                 "a leaderboard is of fits: it needs the trials beside the draws",
                 given=type(fits).__name__,
                 allowed="what gs.fit_by, gs.fit and gs.load return",
+                do=advice_on(fits),
             )
         )
     latent = latent_of(fits)

@@ -135,7 +135,8 @@ def level_summary(fits: Fits, facet: str | None = None) -> LevelSummary:
     Raises
     ------
     QuantityError
-        For what are no fits by level, and when no level has such a component.
+        For what are no fits by level, a facet that is no text, and when no level has such a
+        component.
 
     See Also
     --------
@@ -156,7 +157,16 @@ def level_summary(fits: Fits, facet: str | None = None) -> LevelSummary:
             )
         )
     facet = _largest(fits) if facet is None else facet
-    for part in str(facet).split(":"):
+    if not isinstance(facet, str):
+        raise QuantityError(
+            explain(
+                "the component of the ICC is named by a text",
+                given=facet,
+                allowed='such as "task"',
+                do="For any function of a fit: gs.contrasts(fits, lambda fit: ...).",
+            )
+        )
+    for part in facet.split(":"):
         fits.study.facet(part)  # or what names there are
     draws = _labelled([_quantities(fit, facet) for fit in fits.values()], fits)
     return LevelSummary(

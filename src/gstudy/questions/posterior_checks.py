@@ -14,6 +14,7 @@ from gstudy.display import Shown, Table, number
 from gstudy.errors import QuantityError, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import STAMP
+from gstudy.fits.substitutes import advice_on
 from gstudy.questions.check_statistics import Statistic
 from gstudy.questions.checked_quantities import (
     fitted_statistics,
@@ -181,7 +182,9 @@ def posterior_check(fit: Fit, *, draws: int = 500, seed: int | None = None) -> P
     Notes
     -----
     ``p = 2 min(q, 1 - q)``, ``q = P(T_rep < T) + P(T_rep = T) / 2``. "Too high" and "too low" are
-    outside 99% of the replicates; ICCs of several systems outside ``1 - 0.01 / systems``. The
+    outside 99% of the replicates; ICCs of several systems outside ``1 - 0.01 / systems``. Own
+    variances (`varies`) are advised where the smallest p of the systems' ICCs, times their number,
+    is under 0.05 (Bonferroni). The
     trials are used twice, to fit and to check, so that p is nearer to 1 than uniform when the model
     is true (by simulation p < .05 in at most 3% of true models): "fits" is weak evidence.
 
@@ -250,6 +253,7 @@ def _check_arguments(fit: object, draws: Any) -> None:
                 "a posterior check is of a fit",
                 given=type(fit).__name__,
                 allowed="what gs.fit and gs.load return",
+                do=advice_on(fit),
             )
         )
     whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
@@ -377,8 +381,7 @@ def _notes(fit: Fit, task: str | None, observed: pd.DataFrame, values: Array) ->
     if not fit.diagnostics.passed:
         notes.append(f"{STAMP}: {'; '.join(fit.diagnostics.failures()[:3])}. Do not publish.")
     if task is not None:
-        own = bad[(bad["family"] == "icc") & (bad["subject"] != "")]
-        advice = _own_variances(fit, task, own)
+        advice = _own_variances(fit, task, _unlike(observed, values))
         notes += [advice] if advice else []
         new = bad[(bad["effects"] != _FITTED) & (bad["subject"] == "")]
         # Below zero it is no question of the shape of the distribution.
@@ -398,6 +401,18 @@ def _notes(fit: Fit, task: str | None, observed: pd.DataFrame, values: Array) ->
             "effects are drawn from these, independently. store_effects=True keeps the draws."
         )
     return (*notes, *unavailable(fit))
+
+
+def _unlike(observed: pd.DataFrame, values: Array) -> pd.DataFrame:
+    """Rows of systems whose own ICC does not fit: p times their number is under 0.05."""
+    own = ((observed["family"] == "icc") & (observed["subject"] != "")).to_numpy()
+    rows, drawn = observed[own], values[:, own]
+    found = rows["observed"].to_numpy(dtype=float)
+    tail = (1 - _NOTED) / max(len(rows), 1)
+    p = _mid_p(drawn, found)
+    # Beyond all replicates is as improbable as these can tell, or as far out as a normal tail.
+    far = _outside(drawn, found, np.full(len(rows), tail)) != 0
+    return rows[np.where(p > 0, p < tail, far | ((p == 0) & (1 / len(drawn) < tail)))]
 
 
 def _own_variances(fit: Fit, task: str, bad: pd.DataFrame) -> str:

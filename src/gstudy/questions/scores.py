@@ -13,6 +13,7 @@ from gstudy.display import Shown, Table, number
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
+from gstudy.fits.substitutes import advice_on
 from gstudy.questions.banks import bank_mean, new_level_mean
 from gstudy.questions.finite_banks import bank_levels, bank_text
 from gstudy.questions.observed import (
@@ -224,6 +225,7 @@ def score(fit: Fit, *, system: str | None = None) -> Score:
                 "a score is of a fit: it needs the trials beside the draws",
                 given=type(fit).__name__,
                 allowed="what gs.fit and gs.load return",
+                do=advice_on(fit),
             )
         )
     basis, latent = basis_of(fit), latent_of(fit)

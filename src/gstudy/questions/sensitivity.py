@@ -13,6 +13,7 @@ from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import STAMP
+from gstudy.fits.substitutes import advice_on
 from gstudy.questions.replicates import effects_kept, log_likelihood
 from gstudy.study.components import WEAK
 from gstudy.variance.basis import basis_of
@@ -194,6 +195,7 @@ def _checked(fit: object) -> Fit:
             "the sensitivity to the prior is of a fit",
             given=type(fit).__name__,
             allowed="what gs.fit and gs.load return",
+            do=advice_on(fit),
         )
     )
 

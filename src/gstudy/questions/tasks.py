@@ -14,6 +14,7 @@ from gstudy.display import Shown, Table, number
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
+from gstudy.fits.substitutes import advice_on
 from gstudy.questions.banks import group_means, kept_facets, own_levels, task_facet
 from gstudy.questions.observed import observed_scores
 from gstudy.study.cells import joined_labels
@@ -210,6 +211,7 @@ def task_table(fit: Fit, *, system: str | None = None, tasks: str | None = None)
                 "a table of tasks is of a fit",
                 given=type(fit).__name__,
                 allowed="what gs.fit and gs.load return",
+                do=advice_on(fit),
             )
         )
     facet = _facet(fit, tasks)

@@ -10,6 +10,7 @@ from gstudy.display import Table, markdown_text, shortened
 from gstudy.errors import DataError, QuantityError, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
+from gstudy.fits.substitutes import advice_on
 from gstudy.questions.card import evaluation_card
 from gstudy.report.answer import answer_draws
 from gstudy.report.sections import LEVEL, SECTIONS, Material, Section, section_of, without_stamps
@@ -199,6 +200,7 @@ def build_report(fit: Fit, fits: Fits | None = None, *, card: bool = False) -> R
                 "a report is of a fit",
                 given=type(fit).__name__,
                 allowed="what gs.fit and gs.load return; beside it, as fits, those of gs.fit_by",
+                do=advice_on(fit),
             )
         )
     given = Material(fit, fits)

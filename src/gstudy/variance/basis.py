@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gstudy.errors import QuantityError, explain
+from gstudy.fits.substitutes import advice_on
 from gstudy.study.index_sets import IndexSet, close
 from gstudy.variance.decomposition import Decomposition
 from gstudy.variance.fitted_latent import latent_of_fit
@@ -129,6 +130,7 @@ def basis_of(source: Fit | VarianceComponents) -> Basis:
             "a fit or variance components are needed",
             given=type(source).__name__,
             allowed="what gs.fit, gs.load, gs.variance_components and gs.assume return",
+            do=advice_on(source),
         )
     )
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gstudy.display import Shown, Table, number, points
+from gstudy.study.index_sets import close, set_name
+from gstudy.study.partition import split
 from gstudy.variance.basis import basis_of
 from gstudy.variance.budgets import reported_score
 from gstudy.variance.claims import claim_of
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from gstudy.variance.components import VarianceComponents
     from gstudy.variance.structure import Structure
 
-__all__ = ["RerunNoise", "rerun_noise", "told", "variance_drawing"]
+__all__ = ["RerunNoise", "inseparable", "rerun_noise", "told", "variance_drawing"]
 
 
 _ROWS = {"sd": "sd over re-runs", "difference": "largest difference of two (95%)"}
@@ -189,7 +191,8 @@ def rerun_noise(
     pinned contributes nothing, the others what they contribute to the budget, and each trial its
     noise. The study says which facets are drawn anew. "Up to x": ``x = 1.96 sqrt(2 Var)``. Of a
     component that merges what is drawn anew with what is pinned (one rollout per task) all of it
-    counts: the variance is then an upper bound, and a note says so.
+    counts, and so does an interaction inside the residual (one trial per system and task, whether
+    a rollout is declared or not): the variance is then an upper bound, and a note says so.
 
     Examples
     --------
@@ -212,7 +215,7 @@ def rerun_noise(
         pinned=pinned,
         notes=(*basis.stamp(draws), *component_notes(basis, parts)),
         assumed=basis.assumed,
-        inseparable=() if basis.assumed else part.structure.bound_to_redrawn(),
+        inseparable=inseparable(basis, part.structure),
         family=basis.study.family,
     )
 
@@ -243,6 +246,44 @@ def variance_drawing(
     claim = replace(claim_of(basis.study, structure), pinned=kept)
     pairs = pairs_of(basis, parts, design, claim)
     return np.asarray(np.mean([total_error(part, weights) for part, weights in pairs], axis=0))
+
+
+def inseparable(basis: Basis, structure: Structure) -> tuple[str, ...]:
+    """Names of what a re-run keeps but the data cannot tell from what it draws anew.
+
+    Parameters
+    ----------
+    basis : Basis
+    structure : Structure
+        Of the basis, or of one level of its object.
+
+    Returns
+    -------
+    tuple of str
+        Merged components and facets inside the residual; of one trial per cell, without levels of
+        what is drawn anew, also the interaction of all facets. None of assumed components.
+    """
+    if basis.assumed:
+        return ()
+    merged, alone = structure.bound_to_redrawn(), _interaction_inside(basis)
+    # Facets inside the residual have levels of their own: they are what it holds.
+    return merged or alone
+
+
+def _interaction_inside(basis: Basis) -> tuple[str, ...]:
+    """The interaction of all facets that a re-run keeps, where each cell has one trial of it."""
+    known, cells = basis.structure, basis.cells
+    # Known standard errors are the noise of a trial: an interaction is no part of them.
+    if cells is None or basis.study.standard_error is not None:
+        return ()
+    facets = [f for f in cells.facets if f not in known.absorbed and f not in known.not_sampled]
+    own = close(facets, known.nesting)
+    parts = {close(part, known.nesting) for parts in known.merged.values() for part in parts}
+    if len(facets) < 2 or set(facets) & known.redrawn or own in parts:
+        return ()
+    found = split(cells.codes, [cells.facets.index(facet) for facet in facets])
+    trials = np.bincount(found.index, weights=cells.trials)
+    return (set_name(own, known.order),) if trials.max() <= 1 else ()
 
 
 def told(structure: Structure) -> tuple[tuple[str, ...], tuple[str, ...]]:

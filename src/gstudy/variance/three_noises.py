@@ -21,7 +21,7 @@ from gstudy.variance.decomposition import SCORE, decompositions
 from gstudy.variance.designs import read_design
 from gstudy.variance.draws import Array, labelled, normal_quantile, stated, summarise
 from gstudy.variance.latent import GAUSSIAN, widest
-from gstudy.variance.rerun import variance_drawing
+from gstudy.variance.rerun import inseparable, variance_drawing
 from gstudy.variance.systems import refuse_shared
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _labelled(rerun: Array, total: Array) -> xr.DataArray:
 
 
 def _bound_notes(basis: Basis, structure: Structure) -> tuple[str, ...]:
-    bound = () if basis.assumed else structure.bound_to_redrawn()
+    bound = inseparable(basis, structure)
     if not bound:
         return ()
     note = (
