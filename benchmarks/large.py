@@ -68,7 +68,7 @@ def by_pyarrow(path: Path) -> int:
 
 
 def _projected(dataset: object) -> dict[str, object]:
-    return {name: dataset.field(name) for name in ("system", "task", "passed")}  # type: ignore[attr-defined]
+    return {name: dataset.field(name) for name in ("system", "task", "passed")}
 
 
 def by_pandas(path: Path) -> int:

@@ -220,9 +220,9 @@ def test_systems_of_one_fit_with_own_sds_are_contrasted_draw_by_draw() -> None:
 
 def test_no_message_has_an_address(fits: gs.Fits) -> None:
     with pytest.raises(gs.QuantityError, match=r"named by a text\. Given: a function\..*contrasts"):
-        gs.level_summary(fits, lambda fit: fit.mu)  # type: ignore[arg-type]
+        gs.level_summary(fits, lambda fit: fit.mu)
     with pytest.raises(gs.QuantityError, match=r"Given: the function icc\."):
-        gs.level_summary(fits, gs.icc)  # type: ignore[arg-type]
+        gs.level_summary(fits, gs.icc)
     assert explain("no", given=object()) == "no. Given: <object object>."
     assert explain("no", given="at 0x12") == "no. Given: 'at 0x12'."
 

@@ -21,7 +21,6 @@ import gstudy as gs
 if TYPE_CHECKING:
     from gstudy.fits.many import Fits
 
-pytest.importorskip("distributed", reason="needs dask.distributed (extra test)")
 pytestmark = pytest.mark.slow
 
 N_SYSTEMS = 8

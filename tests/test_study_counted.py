@@ -11,8 +11,6 @@ from gstudy.study.checking import verdicts
 from gstudy.study.estimable import assess
 from gstudy.study.reading import counted_rows, large_files
 
-pytest.importorskip("duckdb")
-
 SUFFIXES = ("csv", "csv.gz", "parquet")
 
 

@@ -607,7 +607,7 @@ def test_other_sources_are_refused() -> None:
     with pytest.raises(
         DataError, match=r"a study is guessed from trials\. Given: 'builtins\.dict'"
     ):
-        gs.guess_study({"task": [1]})  # type: ignore[arg-type]
+        gs.guess_study({"task": [1]})
     twice = pd.DataFrame([[1, 1, 1]], columns=["task", "task", "passed"])
     with pytest.raises(DataError, match=r"column 'task' is there 2 times"):
         gs.guess_study(twice)

@@ -88,7 +88,7 @@ def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no file or folder"):
             gs.read_logs(path)
     with pytest.raises(DataError, match=r"(?s)from a file or a folder.*gs\.from_frame"):
-        gs.read_logs(pd.DataFrame())  # type: ignore[arg-type]
+        gs.read_logs(pd.DataFrame())
 
 
 def test_several_paths_are_one_table(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ TABLE = pd.DataFrame({"item": ["a", "b"], "ok": [1, 0], "score": [0.9, 0.1], 7: 
 
 
 def test_from_frame_renames_and_keeps_the_rest() -> None:
-    found = gs.from_frame(TABLE, task="item", score="ok", judge=7)  # type: ignore[arg-type]
+    found = gs.from_frame(TABLE, task="item", score="ok", judge=7)
     assert found.to_dict("list") == {"task": ["a", "b"], "score": [1, 0], "judge": ["x", "y"]}
     assert found.attrs["notes"] == [
         "the table's own column 'score' was left out: 'ok' is called that"

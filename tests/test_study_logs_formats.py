@@ -370,7 +370,7 @@ def test_a_stream_that_breaks_off_late_repeats_no_row(tmp_path: Path) -> None:
         (json.dumps(instance("s", 1)) + "\n{", "line 2 is not JSON"),
         (json.dumps(instance("s", 1)) + "\n[1]\n", "line 2 is not a JSON object"),
         (json.dumps(instance("s", 1))[:-30], "line 1 is not JSON"),
-        (json.dumps(instance(["s"], 1)), "sample_id: a list is no label"),  # type: ignore[arg-type]
+        (json.dumps(instance(["s"], 1)), "sample_id: a list is no label"),
         ('[{"task_id": 1, "reward": 1, "traj": []}, 3]', "entry 2 of the list is no run"),
         ('[{"task_id": 1, "reward": 1, "traj": []}', "it is not JSON"),
         ("[" * 5000, "it is no"),

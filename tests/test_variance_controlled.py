@@ -100,6 +100,14 @@ def test_tasks_nested_in_controlled_levels(oracle: Any) -> None:
     found = gs.variance_components(source, scale="score")
     assert one(found.mean) == pytest.approx(case["mean"], abs=1e-8)
     assert list(found.rows) == ["domain:task", "residual"]
+    # One trial lies in one level: its rows are averages over levels, and add up to its variance.
+    levels = [case["mu"] + b for b in case["b"]]
+    each = [float(logistic_covariance(m, m, 2.25, 2.25, 2.25)) for m in levels]
+    means = [float(logistic_mean(m, 2.25)) for m in levels]
+    shown = {row: one(found.draws.sel(component=row)) for row in found.rows}
+    assert shown["domain:task"] == pytest.approx(np.dot(case["weights"], each), abs=1e-10)
+    trial = np.dot(case["weights"], [m * (1 - m) for m in means])
+    assert sum(shown.values()) == pytest.approx(trial, abs=1e-10)
     # A balanced design nested in the levels: only pairs within one level share a task.
     budget = gs.variance_budget(source, {"task": 5, "rollout": 2})
     within_level = [

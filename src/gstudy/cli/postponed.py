@@ -32,7 +32,7 @@ class _Postponed(ModuleType):
                 spec = self.__spec__
                 assert spec is not None
                 assert spec.loader is not None
-                self.__class__ = ModuleType  # type: ignore[assignment]
+                object.__setattr__(self, "__class__", ModuleType)
                 spec.loader.exec_module(self)
         return getattr(self, name)
 

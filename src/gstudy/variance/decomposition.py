@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gstudy.errors import QuantityError, did_you_mean, explain
-from gstudy.study.index_sets import IndexSet
+from gstudy.study.index_sets import IndexSet, close
 from gstudy.variance.draws import Array
 from gstudy.variance.kernel import margin_moments
 from gstudy.variance.latent import GAUSSIAN, find_level
@@ -81,7 +81,8 @@ class Decomposition:
         Variance of one trial given everything else.
     controlled : Controlled or None
         With several controlled levels these and their weights w_l: `mean` and `noise` are then
-        averages with weights w_l, and `unique` is the sum of w_l w_l' v_ll'(A).
+        averages with weights w_l, and `unique` is the sum of w_l w_l' v_ll'(A), or of w_l v_ll(A)
+        where A is nested in a controlled facet.
     levels : LevelParts or None
         The parts that were averaged.
     """
@@ -248,10 +249,16 @@ def _summed(latent: Latent, sets: Sequence[IndexSet]) -> Array:
 def _over_levels(
     latent: Latent, scale: str, sets: tuple[IndexSet, ...], levels: LevelParts
 ) -> Decomposition:
-    """The average over controlled levels, with the weights of the reported score."""
+    """The average over controlled levels, with the weights of the reported score.
+
+    What is nested in a controlled facet, as tasks in domains, is at one level of it only: there
+    the average is that of one trial, as for the noise.
+    """
     assert latent.controlled is not None
-    weights = latent.controlled.weights
+    weights, structure = latent.controlled.weights, latent.structure
     unique = np.einsum("l,m,almcd->acd", weights, weights, levels.unique, optimize=True)
+    nested = [i for i, s in enumerate(sets) if close(s, structure.nesting) & structure.controlled]
+    unique[nested] = np.einsum("l,allcd->acd", weights, levels.unique[nested], optimize=True)
     return Decomposition(
         structure=latent.structure,
         scale=scale,

@@ -296,7 +296,7 @@ def _guess(
     measured = next((facet.name for facet in draft.facets if facet.role == "object"), None)
     study = Study(
         facets=[facet.facet() for facet in draft.facets],
-        **score.keys,  # type: ignore[arg-type]
+        **score.keys,
         object=measured,
         on_failed_run=policies.on_failed_run,
         on_missing_score=policies.on_missing_score,

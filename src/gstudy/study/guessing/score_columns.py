@@ -52,7 +52,7 @@ class GuessedScore:
     doubts : tuple of str
     """
 
-    keys: dict[str, str]
+    keys: dict[str, Any]
     numbers: Floats
     trials: Floats
     family: str

@@ -13,7 +13,7 @@ from gstudy.errors import DataError, explain
 from gstudy.study.logs.collected import read_logs
 from gstudy.study.logs.formats import is_log
 from gstudy.study.logs.json_streams import first_keys
-from gstudy.study.logs.log_files import LogFault
+from gstudy.study.logs.log_files import LogError
 from gstudy.study.logs.log_table import is_log_table, source_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def from_logs(source: object, wanted: WantedColumns) -> object:
 def _has_columns(path: Path, wanted: WantedColumns) -> bool:
     try:
         _, keys = first_keys(path, lambda _, keys: wanted.needed.keys() <= set(keys))
-    except (LogFault, OSError, EOFError):
+    except (LogError, OSError, EOFError):
         return True
     return wanted.needed.keys() <= set(keys)
 

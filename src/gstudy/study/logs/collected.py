@@ -10,7 +10,7 @@ import pandas as pd
 
 from gstudy.errors import DataError, did_you_mean, explain
 from gstudy.study.logs.formats import FORMATS, read_log
-from gstudy.study.logs.log_files import LogFault, LogFile, LogRows, Skipped, find_files
+from gstudy.study.logs.log_files import LogError, LogFile, LogRows, Skipped, find_files
 from gstudy.study.logs.log_table import LogTable, log_table
 from gstudy.study.logs.one_run import merged_runs
 
@@ -146,7 +146,7 @@ def _read_all(files: list[LogFile], single: bool) -> tuple[list[LogRows], list[S
     for file in files:
         try:
             logs.append(read_log(file))
-        except (LogFault, OSError, EOFError) as error:
+        except (LogError, OSError, EOFError) as error:
             if single:
                 raise DataError(
                     explain(f"{file.path} cannot be read as a log: {error}", allowed=FORMATS)

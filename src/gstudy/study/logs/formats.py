@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gstudy.study.logs import every_eval_ever, inspect_logs, lm_eval, metr, tau2_bench, tau_bench
 from gstudy.study.logs.json_streams import first_keys, open_bytes
-from gstudy.study.logs.log_files import LogFault
+from gstudy.study.logs.log_files import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,12 +77,12 @@ def read_log(file: LogFile) -> LogRows:
 
     Raises
     ------
-    LogFault
+    LogError
         When it is no log, is damaged or has no trials.
     """
     found = _reader(file.path)(file)
     if found.frame.empty:
-        raise LogFault("; ".join(found.notes) or "there are no trials in it")
+        raise LogError("; ".join(found.notes) or "there are no trials in it")
     return found
 
 
@@ -90,7 +90,7 @@ def is_log(path: Path) -> bool:
     """Whether a file is a log of a known format, also one without trials."""
     try:
         _reader(path)
-    except (LogFault, OSError):
+    except (LogError, OSError):
         return False
     return True
 
@@ -99,17 +99,17 @@ def _reader(path: Path) -> Callable[[LogFile], LogRows]:
     with open_bytes(path) as raw:
         start = raw.read(4096)
     if not start.strip():
-        raise LogFault("it is empty")
+        raise LogError("it is empty")
     if start.startswith(_ZIP):
         return _zip_reader(path)
     if start.lstrip()[:1] not in (b"{", b"["):
-        raise LogFault(_NONE)
+        raise LogError(_NONE)
     listed, keys = first_keys(path, lambda listed, keys: _known(listed, keys) is not None)
     reader = _known(listed, keys)
     if reader is not None:
         return reader
     why = [why for wanted, why in _NO_TRIALS if not listed and wanted <= set(keys)]
-    raise LogFault(why[0] if why else _NONE)
+    raise LogError(why[0] if why else _NONE)
 
 
 def _known(listed: bool, keys: Collection[str]) -> Callable[[LogFile], LogRows] | None:
@@ -124,7 +124,7 @@ def _zip_reader(path: Path) -> Callable[[LogFile], LogRows]:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise LogFault(f"its archive is damaged: {error}") from None
+        raise LogError(f"its archive is damaged: {error}") from None
     if names & {"header.json", "_journal/start.json"}:
         return inspect_logs.read_eval
-    raise LogFault("it is an archive, but no log of Inspect")
+    raise LogError("it is an archive, but no log of Inspect")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gstudy.errors import DataError, explain
 from gstudy.study.logs.json_streams import items_of
-from gstudy.study.logs.log_files import LogFault, LogFile, LogRows, Run
+from gstudy.study.logs.log_files import LogError, LogFile, LogRows, Run
 from gstudy.study.logs.row_columns import RowColumns, label_of, number_of, outcome_of
 
 if TYPE_CHECKING:
@@ -122,11 +122,11 @@ def _faults() -> Iterator[None]:
     """Whatever inspect_ai raises on a damaged log is a fault of the log."""
     try:
         yield
-    except (LogFault, DataError, KeyboardInterrupt, MemoryError):
+    except (LogError, DataError, KeyboardInterrupt, MemoryError):
         raise
     except Exception as error:
         said = str(error).splitlines()[0][:200] if str(error) else ""
-        raise LogFault(f"Inspect cannot read it: {type(error).__name__}: {said}") from None
+        raise LogError(f"Inspect cannot read it: {type(error).__name__}: {said}") from None
 
 
 def _summarised(summary: Any) -> Sample:
@@ -144,7 +144,7 @@ def _streamed(file: LogFile, header: Any) -> Iterator[Sample]:
     nameless = header.results.scores[0].name if header.results and header.results.scores else ""
     for sample in items_of(file.path, "samples.item"):
         if not isinstance(sample, dict) or "id" not in sample:
-            raise LogFault("a sample of it is no object with an id")
+            raise LogError("a sample of it is no object with an id")
         scores = sample.get("scores") or {}
         if not scores and isinstance(sample.get("score"), dict):
             scores = {nameless or _NAMELESS: sample["score"]}

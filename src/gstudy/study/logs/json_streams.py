@@ -8,7 +8,7 @@ import json
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
-from gstudy.study.logs.log_files import LogFault
+from gstudy.study.logs.log_files import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -45,7 +45,7 @@ def records_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
     Raises
     ------
-    LogFault
+    LogError
         For a line that is none.
     """
     with open_bytes(path) as raw:
@@ -55,9 +55,9 @@ def records_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise LogFault(f"line {number} is not JSON: {_said(error)}") from None
+                raise LogError(f"line {number} is not JSON: {_said(error)}") from None
             if not isinstance(record, dict):
-                raise LogFault(f"line {number} is not a JSON object")
+                raise LogError(f"line {number} is not a JSON object")
             yield number, record
 
 
@@ -66,7 +66,7 @@ def items_of(path: Path, prefix: str) -> Iterator[Any]:
 
     Raises
     ------
-    LogFault
+    LogError
         For a document that breaks off or is none.
     """
     import ijson
@@ -98,14 +98,14 @@ def _items_at_once(path: Path, prefix: str, fault: Exception, done: int) -> Iter
 def _whole(path: Path, fault: Exception) -> Any:
     size = path.stat().st_size
     if size > WHOLE:
-        raise LogFault(
+        raise LogError(
             f"it cannot be read as a stream ({_said(fault)}), and is too large to be read at once"
         )
     try:
         with open_bytes(path) as raw:
             return json.loads(raw.read())
     except (ValueError, RecursionError) as error:
-        raise LogFault(f"it is not JSON: {_said(error)}") from None
+        raise LogError(f"it is not JSON: {_said(error)}") from None
 
 
 def value_of(path: Path, prefix: str) -> Any:
@@ -133,7 +133,7 @@ def first_keys(
 
     Raises
     ------
-    LogFault
+    LogError
         For an object that breaks off.
     """
     import ijson
@@ -153,7 +153,7 @@ def _first_record(path: Path, fault: Exception) -> Any:
     """The first line's object, or the whole document."""
     try:
         return next(records_of(path))[1]
-    except (LogFault, StopIteration):
+    except (LogError, StopIteration):
         return _whole(path, fault)
 
 

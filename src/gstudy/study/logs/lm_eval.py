@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gstudy.study.logs.json_streams import records_of, value_of
-from gstudy.study.logs.log_files import LogFault, LogFile, LogRows
+from gstudy.study.logs.log_files import LogError, LogFile, LogRows
 from gstudy.study.logs.row_columns import RowColumns, label_of, number_of, outcome_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def read(file: LogFile) -> LogRows:
     responses, other = 1, dict[str, None]()
     for number, sample in records_of(file.path):
         if "doc_id" not in sample:
-            raise LogFault(f"line {number} has no doc_id")
+            raise LogError(f"line {number} has no doc_id")
         responses = max(responses, _responses(sample.get("resps")))
         for metric in _metrics(sample):
             score = _number(sample.get(metric))
@@ -102,7 +102,7 @@ def _system(path: Path, date: str) -> tuple[str, str]:
     if date and results.is_file():
         try:
             name = value_of(results, "model_name")
-        except (LogFault, OSError):
+        except (LogError, OSError):
             name = None
         if isinstance(name, str) and name:
             return name, "model_name of the results beside it"

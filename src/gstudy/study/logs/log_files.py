@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["LogFault", "LogFile", "LogRows", "Run", "Skipped", "find_files"]
+__all__ = ["LogError", "LogFile", "LogRows", "Run", "Skipped", "find_files"]
 
 
-class LogFault(Exception):  # noqa: N818 - never shown: it becomes a DataError or a skipped file
-    """Why a file gives no rows."""
+class LogError(Exception):
+    """Why a file gives no rows; never shown as it is: it becomes a DataError or a skipped file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from gstudy.study.logs.log_files import LogFault
+from gstudy.study.logs.log_files import LogError
 from gstudy.study.reading.labels import label_text
 from gstudy.study.reading.scores import as_number
 
@@ -85,7 +85,7 @@ def label_of(value: Any, name: str) -> str | None:
 
     Raises
     ------
-    LogFault
+    LogError
         For a list or an object.
     """
     if value is None:
@@ -93,7 +93,7 @@ def label_of(value: Any, name: str) -> str | None:
     try:
         return label_text(value)
     except (TypeError, ValueError) as error:
-        raise LogFault(f"{name}: {error}") from None
+        raise LogError(f"{name}: {error}") from None
 
 
 def number_of(value: Any) -> float | Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gstudy.study.logs.json_streams import items_of, value_of
-from gstudy.study.logs.log_files import LogFault, LogFile, LogRows
+from gstudy.study.logs.log_files import LogError, LogFile, LogRows
 from gstudy.study.logs.row_columns import RowColumns, label_of, number_of, outcome_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_simulation(file: LogFile) -> LogRows:
     """
     results = file.path.parent.parent / "results.json"
     if results.is_file():
-        raise LogFault(f"it is read with {results.name}, one folder up")
+        raise LogError(f"it is read with {results.name}, one folder up")
     return _rows(file, [value_of(file.path, "")], None)
 
 
@@ -80,7 +80,7 @@ def _rows(file: LogFile, simulations: Iterable[Any], info: Any) -> LogRows:
     numbered = False
     for number, run in enumerate(simulations, start=1):
         if not isinstance(run, dict):
-            raise LogFault(f"simulation {number} is no object")
+            raise LogError(f"simulation {number} is no object")
         task = label_of(run.get("task_id"), "task_id")
         place = seen[task] = seen.get(task, -1) + 1
         numbered |= run.get("trial") is None

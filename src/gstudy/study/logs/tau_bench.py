@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gstudy.study.logs.json_streams import items_of
-from gstudy.study.logs.log_files import LogFault, LogFile, LogRows
+from gstudy.study.logs.log_files import LogError, LogFile, LogRows
 from gstudy.study.logs.row_columns import RowColumns, label_of, number_of, outcome_of
 
 __all__ = ["read"]
@@ -30,7 +30,7 @@ def read(file: LogFile) -> LogRows:
     rows = RowColumns(("file", "benchmark", "system", "task", "rollout"))
     for number, run in enumerate(items_of(file.path, "item"), start=1):
         if not isinstance(run, dict):
-            raise LogFault(f"entry {number} of the list is no run")
+            raise LogError(f"entry {number} of the list is no run")
         score = number_of(run.get("reward"))
         error = _error(run)
         rows.add(
