@@ -101,6 +101,18 @@ def test_what_a_run_decided_is_not_asked_again(
     assert message in err
 
 
+@pytest.mark.parametrize("more", [(), ("--until", 1000)])
+@pytest.mark.parametrize("option", ["--draws", "--chains", "--tune", "--sampler"])
+def test_a_run_s_budget_ignores_no_option_of_sampling(
+    command, folder: Path, option: str, more: tuple[object, ...]
+) -> None:
+    value = "direct" if option == "--sampler" else 2000
+    code, out, err = command("budget", folder / "run.nc", option, value, *more)
+    assert (code, out) == (2, "")
+    assert "run.nc" in err
+    assert option in err
+
+
 @pytest.mark.parametrize("text", ["0", "-1", "many", "4.0", "²"])
 def test_chains_that_are_no_number_are_a_usage_error(command, folder: Path, text: str) -> None:
     code, _, err = command("fit", folder / "study.toml", f"--chains={text}")

@@ -67,8 +67,8 @@ SETS = {
             facet("task", nested_in=["domain"]),
             facet("judge", "error"),
         ),
-        {"score": "score", "on_missing_score": "drop"},
-        remark="5 judges on the same rollouts; 3 domains as fixed effects",
+        {"score": "score", "on_missing_score": "drop", "rollout": "none"},
+        remark="5 judges on the same rollouts, one a task; 3 domains as fixed effects",
     ),
     "pandalm_pairs": RealData(
         "PandaLM test set: 3 human and 2 LLM judges of 999 comparisons (Apache-2.0)",

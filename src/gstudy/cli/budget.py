@@ -10,7 +10,16 @@ import typer
 
 from gstudy.cli.check import read_study, trials_path
 from gstudy.cli.exits import guarded, unconverged, usage_error
-from gstudy.cli.fit import CHAINS, DRAWS, RUN_SUFFIX, SAMPLER, TUNE, known_sampler, longer_run
+from gstudy.cli.fit import (
+    CHAINS,
+    DRAWS,
+    RUN_SUFFIX,
+    SAMPLER,
+    TUNE,
+    as_it_was_made,
+    known_sampler,
+    longer_run,
+)
 from gstudy.cli.options import (
     AllowUnconverged,
     Chains,
@@ -68,7 +77,7 @@ def budget_command(
         typer.Option("--out", "-o", metavar="DIR", help="Leave run, tables and plot there."),
     ] = None,
     seed: Seed = None,
-    draws: Draws = DRAWS,
+    draws: Draws = None,
     tune: Tune = TUNE,
     chains: Chains = CHAINS,
     cores: Cores = None,
@@ -87,9 +96,16 @@ def budget_command(
     is_run = source.suffix.lower() == RUN_SUFFIX
     if is_run and study is not None:
         raise usage_error(f"{source} is a run and holds its study: leave --study out.")
+    if is_run and draws is not None:
+        raise usage_error(
+            f"{source} is a run and has its draws: gstudy fit {shlex.quote(str(source))} --draws "
+            f"{draws} adds so many a chain; budget takes --until."
+        )
+    if is_run:
+        as_it_was_made(source, tune=tune, chains=chains, sampler=sampler)
     directory = None if out is None else make_directory(out)
     sampling = {
-        "draws": draws,
+        "draws": draws or DRAWS,
         "tune": tune,
         "chains": chains_of(chains),
         "seed": seed,

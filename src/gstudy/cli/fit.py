@@ -37,6 +37,7 @@ __all__ = [
     "RUN_SUFFIX",
     "SAMPLER",
     "TUNE",
+    "as_it_was_made",
     "converged_or_exit",
     "fit_command",
     "fit_tables",
@@ -89,7 +90,7 @@ def fit_command(
     if is_run:
         if data is not None:
             raise usage_error(f"{study} is a run and holds its trials: leave {data} out.")
-        _check_own(study, seed=seed, tune=tune, chains=chains, sampler=sampler)
+        as_it_was_made(study, seed=seed, tune=tune, chains=chains, sampler=sampler)
         result = longer_run(study, draws=draws, **more)
     else:
         declared = read_study(study)
@@ -128,10 +129,9 @@ def longer_run(path: Path, **more: Any) -> Fit:
     return extend(loaded, **more)
 
 
-def _check_own(run: Path, *, seed: int | None, tune: int, chains: str, sampler: str) -> None:
+def as_it_was_made(run: Path, **given: int | str | None) -> None:
     """A usage error where an option contradicts how the run was made."""
     usual = {"seed": None, "tune": TUNE, "chains": CHAINS, "sampler": SAMPLER}
-    given = {"seed": seed, "tune": tune, "chains": chains, "sampler": sampler}
     wrong = [name for name, value in given.items() if value != usual[name]]
     if wrong:
         raise usage_error(f"{run} goes on as it was made: leave --{wrong[0]} out.")
