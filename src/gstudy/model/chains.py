@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
+    from gstudy.model.one_way import OneWay
     from gstudy.model.parameterisation import Parameterisation
     from gstudy.model.settings import Settings
     from gstudy.model.varying import Varying
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chains",
     "direct_chains",
+    "one_way_chains",
     "own_direct_chains",
     "processors",
     "pymc_chains",
@@ -49,6 +51,20 @@ def direct_chains(p: Parameterisation) -> Chains:
 
     posterior = direct_posterior(p)
     return _unpacked(compile_direct(posterior), posterior.unpack)
+
+
+def one_way_chains(found: OneWay) -> Chains:
+    """Chains of mu and the sd of one component alone: its effects are integrated out."""
+    from gstudy.model.one_way_compiled import compile_one_way
+
+    compiled = compile_one_way(found)
+
+    def sample(settings: Settings) -> tuple[Mapping[str, Floats], xr.Dataset]:
+        draws, stats = run_chains(compiled, settings, settings.seed)
+        x = draws["x"]
+        return {"mu": x[..., -1], "sd": np.exp(x[..., 0])}, stats
+
+    return sample
 
 
 def own_direct_chains(varying: Varying) -> Chains:

@@ -13,8 +13,16 @@ import numpy as np
 
 from gstudy.errors import ConvergenceWarning
 from gstudy.fits.gates import warn_if_failed
-from gstudy.model.chains import direct_chains, own_direct_chains, pymc_chains, thinned
+from gstudy.model.chains import (
+    direct_chains,
+    one_way_chains,
+    own_direct_chains,
+    processors,
+    pymc_chains,
+    thinned,
+)
 from gstudy.model.large import large_drawing, memory_line
+from gstudy.model.one_way import one_way
 from gstudy.model.parameterisation import RESIDUAL, Parameterisation, parameterise
 from gstudy.model.recovered import Recovered, recovered_draws
 from gstudy.model.rounds import fit_of_run, sampled_round
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
 
     from gstudy.fits.fitted import Fit
     from gstudy.model.chains import Chains
+    from gstudy.model.one_way import OneWay
     from gstudy.model.rounds import Draw, Run
     from gstudy.model.until import Printed
     from gstudy.model.varying import Varying
@@ -82,7 +91,9 @@ def fit(
         Chains sampled at the same time; all processors by default.
     sampler : {"pymc", "direct"}
         "pymc" samples the PyMC model with nutpie. "direct" hands nutpie the same log-posterior
-        written in numba: no compilation, for loops of refits.
+        written in numba: no compilation, for loops of refits. Where there is one component and
+        many of its levels have the same data, "direct" integrates the effects out and draws them
+        afterwards: the same posterior (see `gstudy.model.one_way`), ten times as fast.
     target_accept : float
         Of NUTS, between 0 and 1.
     progress : bool
@@ -193,6 +204,9 @@ def drawing(assessment: Assessment, sampler: str) -> Draw:
         return _own_drawing(assessment, sampler)
     cells = assessment.cells
     p = parameterise(cells, assessment.mu_prior, assessment.residual_prior)
+    found = one_way(p) if sampler == "direct" else None
+    if found is not None:
+        return _one_way_drawing(assessment, found)
     sample = direct_chains(p) if sampler == "direct" else _pymc_chains(p, cells)
     in_halves = large_drawing(assessment, p, RECOVERY_STREAM) if sampler == "direct" else None
 
@@ -224,6 +238,25 @@ def _own_pymc_chains(varying: Varying) -> Chains:
     from gstudy.model.own_graph import own_model
 
     return pymc_chains(lambda: own_model(varying))
+
+
+def _one_way_drawing(assessment: Assessment, found: OneWay) -> Draw:
+    """The same of one component whose effects are integrated out, and drawn afterwards."""
+    from gstudy.model.one_way_effects import drawn_effects
+
+    sample = one_way_chains(found)
+    [component] = assessment.cells.components
+
+    def draw(settings: Settings) -> tuple[Recovered, xr.Dataset]:
+        values, stats = sample(settings)
+        values = thinned(values, settings.keep_every)
+        rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
+        cores = settings.cores or min(settings.chains, processors())
+        effects = drawn_effects(found, values["mu"], values["sd"], rng, cores=cores)
+        scales = {"mu": values["mu"], f"sd({component.name})": values["sd"]}
+        return recovered_draws(assessment, scales, [effects], settings.store_effects), stats
+
+    return draw
 
 
 def _own_drawing(assessment: Assessment, sampler: str) -> Draw:

@@ -1,0 +1,240 @@
+"""One component: effects integrated out, and drawn afterwards; the posterior stays what it is."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, stats
+from scipy.special import gammaln, log_expit
+
+import gstudy as gs
+from gstudy.model import sampling
+from gstudy.model.one_way import OneWay, one_way
+from gstudy.model.one_way_effects import drawn_effects
+from gstudy.model.parameterisation import parameterise
+from gstudy.study.estimable import assess
+
+if TYPE_CHECKING:
+    from gstudy.study.assessment import Assessment
+
+PRIORS = [
+    ({"dist": "HalfNormal", "sigma": 5.0}, {"dist": "Normal", "mu": 0.0, "sigma": 3.0}),
+    ({"dist": "HalfStudentT", "nu": 4.0, "sigma": 2.0}, {"dist": "Normal", "mu": 1, "sigma": 1}),
+    ({"dist": "HalfCauchy", "beta": 2.0}, {"dist": "StudentT", "nu": 4, "mu": 0.5, "sigma": 2}),
+    ({"dist": "Exponential", "lam": 0.5}, {"dist": "Normal", "mu": 0.0, "sigma": 3.0}),
+    ({"dist": "Gamma", "alpha": 2.0, "beta": 0.8}, {"dist": "Normal", "mu": 0.0, "sigma": 3.0}),
+    ({"dist": "LogNormal", "mu": 0.2, "sigma": 0.9}, {"dist": "Normal", "mu": 0.0, "sigma": 3.0}),
+]
+
+
+def design(passes: list[int], trials: list[int], **study: object) -> Assessment:
+    rows = [
+        (f"t{task}", rollout, int(rollout < passed))
+        for task, (passed, n) in enumerate(zip(passes, trials, strict=True))
+        for rollout in range(n)
+    ]
+    frame = pd.DataFrame(rows, columns=["task", "rollout", "score"])
+    facets = [
+        gs.Facet("task", role="legitimate"),
+        gs.Facet("rollout", role="legitimate", nested_in=["task"]),
+    ]
+    with pytest.warns(gs.EstimabilityWarning):
+        return gs.check(gs.Study(score="score", facets=facets, **study), frame)
+
+
+def integrated(found: Assessment) -> OneWay | None:
+    return one_way(parameterise(found.cells, found.mu_prior))
+
+
+def of(value: OneWay | None) -> OneWay:
+    assert value is not None
+    return value
+
+
+def by_quadrature(k: int, n: int, mu: float, sd: float) -> float:
+    """log of int Binomial(k; n, expit(mu + u)) Normal(u; 0, sd^2) du, by adaptive quadrature."""
+
+    def log_integrand(u: Any) -> Any:
+        passed = k * log_expit(mu + u) + (n - k) * log_expit(-mu - u)
+        return passed - 0.5 * (u / sd) ** 2
+
+    grid = np.linspace(-60 * sd, 60 * sd, 20_001)
+    values = log_integrand(grid)
+    top = float(grid[int(np.argmax(values))])
+    most = values.max()
+    ends = [top + sign * sd * x for x in (0.02, 0.1, 0.5, 2, 5, 12) for sign in (-1, 1)]
+    ends = sorted([top, *ends])
+    total = sum(
+        integrate.quad(lambda u: np.exp(log_integrand(u) - most), a, b, epsabs=0, epsrel=1e-12)[0]
+        for a, b in itertools.pairwise(ends)
+    )
+    binomial = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return float(most + np.log(total) - np.log(sd) - 0.5 * np.log(2 * np.pi) + binomial)
+
+
+@pytest.mark.parametrize(("sd_prior", "mu_prior"), PRIORS)
+def test_the_density_is_the_joint_one_integrated(sd_prior: dict, mu_prior: dict) -> None:
+    passes = [0, 0, 3, 1, 4, 4, 4, 2, 2, 0, 1, 4, 3, 2, 0]
+    found = of(integrated(design(passes, [4] * 15, priors={"mu": mu_prior, "sd(task)": sd_prior})))
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        sd, mu = float(np.exp(rng.normal(0, 1))), float(rng.normal(0, 2))
+        x = np.array([np.log(sd), mu])
+        family = {
+            "HalfNormal": lambda: stats.halfnorm(scale=sd_prior["sigma"]),
+            "HalfCauchy": lambda: stats.halfcauchy(scale=sd_prior["beta"]),
+            "Exponential": lambda: stats.expon(scale=1 / sd_prior["lam"]),
+            "Gamma": lambda: stats.gamma(sd_prior["alpha"], scale=1 / sd_prior["beta"]),
+            "LogNormal": lambda: stats.lognorm(sd_prior["sigma"], scale=np.exp(sd_prior["mu"])),
+        }
+        if sd_prior["dist"] == "HalfStudentT":
+            log_sd = np.log(2) + stats.t(sd_prior["nu"], scale=sd_prior["sigma"]).logpdf(sd)
+        else:
+            log_sd = family[sd_prior["dist"]]().logpdf(sd)
+        expected = log_sd + np.log(sd) + sum(by_quadrature(k, 4, mu, sd) for k in passes)
+        scale = mu_prior["sigma"]
+        if mu_prior["dist"] == "StudentT":
+            log_scale = float(rng.normal())
+            x = np.array([np.log(sd), log_scale, mu])
+            half = mu_prior["nu"] / 2
+            expected += stats.invgamma(half, scale=half).logpdf(np.exp(log_scale)) + log_scale
+            scale *= np.exp(log_scale / 2)
+        expected += stats.norm(mu_prior["mu"], scale).logpdf(mu)
+        value, gradient = found(x)
+        assert value == pytest.approx(expected, rel=1e-9)
+        for i in range(len(x)):
+            step = np.zeros(len(x))
+            step[i] = 1e-5
+            slope = (found(x + step)[0] - found(x - step)[0]) / 2e-5
+            assert gradient[i] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("sd", [0.03, 0.5, 3.0, 20.0, 300.0])
+@pytest.mark.parametrize(
+    ("k", "n"), [(0, 1), (1, 1), (0, 8), (5, 8), (128, 128), (0, 500), (499, 500), (1207, 3000)]
+)
+@pytest.mark.parametrize("mu", [-6.0, 0.4, 5.0])
+def test_integrals_of_extreme_data_are_right(k: int, n: int, mu: float, sd: float) -> None:
+    found = OneWay(
+        classes=np.array([[k, n, 1.0]]),
+        of_level=np.zeros(1, dtype=np.int64),
+        prior=of(integrated(design([0, 1, 2, 2] * 3, [2] * 12))).prior,
+        mu_mean=0.0,
+        mu_sd=3.0,
+        mu_nu=0.0,
+        constant=0.0,
+        start=np.zeros(2),
+        start_width=np.ones(2),
+    )
+    value, _ = found(np.array([np.log(sd), mu]))
+    prior = np.log(sd) - 0.5 * (sd / 5) ** 2 + stats.norm(0, 3).logpdf(mu)
+    binomial = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    # Steps are wider where an sd of 300 logits would take too many of them.
+    exact = 1e-6 if sd > 100 else 1e-9
+    expected = by_quadrature(k, n, mu, sd) - binomial + prior
+    assert value == pytest.approx(expected, rel=exact, abs=exact)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "mu", "sd"),
+    [
+        (0, 4, 2.0, 6.0),
+        (4, 4, 0.0, 1.0),
+        (3, 8, -1.0, 2.0),
+        (300, 1000, -2.0, 40.0),
+        (1, 1, 0, 0.1),
+    ],
+)
+def test_effects_are_drawn_from_their_conditional(k: int, n: int, mu: float, sd: float) -> None:
+    base = of(integrated(design([0, 1, 2, 2] * 3, [2] * 12)))
+    found = OneWay(
+        np.array([[k, n, 10.0]]), np.zeros(10, dtype=np.int64), base.prior, 0.0, 3.0, 0.0, 0.0,
+        base.start, base.start_width,
+    )  # fmt: skip
+    shape = (2, 1000)
+    given = (np.full(shape, float(mu)), np.full(shape, float(sd)))
+    u = drawn_effects(found, *given, np.random.default_rng(5), cores=2)
+    assert np.array_equal(u, drawn_effects(found, *given, np.random.default_rng(5), cores=1))
+    grid = np.linspace(-12 * sd, 12 * sd, 200_001)
+    log_p = k * log_expit(mu + grid) + (n - k) * log_expit(-mu - grid) - 0.5 * (grid / sd) ** 2
+    p = np.exp(log_p - log_p.max())
+    below = (np.cumsum(p) - p / 2) / p.sum()
+    assert stats.kstest(u.ravel(), lambda y: np.interp(y, grid, below)).pvalue > 0.001
+
+
+@pytest.mark.parametrize(
+    ("passes", "trials"),
+    [
+        ([0, 1, 3, 4, 4, 4, 2, 1, 0, 0, 3, 4] * 4, [4] * 48),
+        ([8] * 20, [8] * 20),
+        ([0] * 11 + [1], [3] * 12),
+        ([1, 0, 1, 1, 0, 0, 1, 1, 1, 2, 2, 0] * 3, [1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2] * 3),
+    ],
+)
+def test_the_posterior_is_that_of_sampled_effects(
+    passes: list[int], trials: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = design(passes, trials)
+    settings = {"seed": 3, "sampler": "direct", "progress": False, "target_accept": 0.98}
+    new = gs.fit(found.study, found, **settings)
+    monkeypatch.setattr(sampling, "one_way", lambda _: None)
+    old = gs.fit(found.study, found, **settings)
+    assert new.diagnostics.passed
+    assert new.diagnostics.divergences == 0
+    for what in ("mu", "sd(task)", "icc", "first", "last", "rate"):
+        one, other = (_quantity(fit, what) for fit in (new, old))
+        error = np.hypot(*(x.std() / np.sqrt(_size(x)) for x in (one, other)))
+        assert abs(one.mean() - other.mean()) < 4 * error, what
+        squares = [(x - x.mean()) ** 2 for x in (one, other)]
+        error = np.hypot(*(x.std() / np.sqrt(_size(x)) for x in squares))
+        assert abs(squares[0].mean() - squares[1].mean()) < 4 * error, what
+
+
+def _quantity(fit: gs.Fit, what: str) -> np.ndarray:
+    if what == "icc":
+        return gs.icc(fit, "task").draws.to_numpy()
+    posterior = fit.posterior["posterior"]
+    u = posterior["u(task)"].to_numpy()
+    if what in ("first", "last"):
+        return u[..., 0 if what == "first" else -1]
+    if what == "rate":
+        return (1 / (1 + np.exp(-fit.mu[..., None] - u))).mean(axis=-1)
+    return posterior[what].to_numpy()
+
+
+def _size(x: np.ndarray) -> float:
+    from arviz import ess
+
+    return float(ess(x))
+
+
+def test_where_the_integrals_do_not_win() -> None:
+    assert integrated(design([0, 1, 2, 3, 4, 5], [5] * 6)) is None  # as many classes as levels
+    rows = [
+        (a, b, r, int(r < (i * j) % 3))
+        for i, a in enumerate("abcdefgh")
+        for j, b in enumerate("xyzuvw")
+        for r in range(2)
+    ]
+    frame = pd.DataFrame(rows, columns=["task", "version", "rollout", "score"])
+    crossed = gs.Study(
+        score="score",
+        facets=[
+            gs.Facet("task", role="legitimate"),
+            gs.Facet("version", role="legitimate"),
+            gs.Facet("rollout", role="legitimate", nested_in=["task", "version"]),
+        ],
+        interactions="none",
+    )
+    found = assess(crossed, frame)
+    assert one_way(parameterise(found.cells, found.mu_prior)) is None
+    graded = gs.Study(
+        score="score", facets=[gs.Facet("task", role="legitimate")], family="gaussian"
+    )
+    frame = pd.DataFrame({"task": list("abcdefghi"), "score": np.arange(9.0)})
+    found = assess(graded, frame)
+    assert one_way(parameterise(found.cells, found.mu_prior, found.residual_prior)) is None
