@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import integrate, stats
+from integrals import by_quadrature
+from scipy import stats
 from scipy.special import gammaln, log_expit
 
 import gstudy as gs
 from gstudy.model import sampling
+from gstudy.model.conditional_effects import level_effects_drawn
 from gstudy.model.one_way import OneWay, one_way
-from gstudy.model.one_way_effects import drawn_effects
 from gstudy.model.parameterisation import parameterise
 from gstudy.study.estimable import assess
 
@@ -53,27 +53,6 @@ def integrated(found: Assessment) -> OneWay | None:
 def of(value: OneWay | None) -> OneWay:
     assert value is not None
     return value
-
-
-def by_quadrature(k: int, n: int, mu: float, sd: float) -> float:
-    """log of int Binomial(k; n, expit(mu + u)) Normal(u; 0, sd^2) du, by adaptive quadrature."""
-
-    def log_integrand(u: Any) -> Any:
-        passed = k * log_expit(mu + u) + (n - k) * log_expit(-mu - u)
-        return passed - 0.5 * (u / sd) ** 2
-
-    grid = np.linspace(-60 * sd, 60 * sd, 20_001)
-    values = log_integrand(grid)
-    top = float(grid[int(np.argmax(values))])
-    most = values.max()
-    ends = [top + sign * sd * x for x in (0.02, 0.1, 0.5, 2, 5, 12) for sign in (-1, 1)]
-    ends = sorted([top, *ends])
-    total = sum(
-        integrate.quad(lambda u: np.exp(log_integrand(u) - most), a, b, epsabs=0, epsrel=1e-12)[0]
-        for a, b in itertools.pairwise(ends)
-    )
-    binomial = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return float(most + np.log(total) - np.log(sd) - 0.5 * np.log(2 * np.pi) + binomial)
 
 
 @pytest.mark.parametrize(("sd_prior", "mu_prior"), PRIORS)
@@ -157,8 +136,8 @@ def test_effects_are_drawn_from_their_conditional(k: int, n: int, mu: float, sd:
     )  # fmt: skip
     shape = (2, 1000)
     given = (np.full(shape, float(mu)), np.full(shape, float(sd)))
-    u = drawn_effects(found, *given, np.random.default_rng(5), cores=2)
-    assert np.array_equal(u, drawn_effects(found, *given, np.random.default_rng(5), cores=1))
+    u = level_effects_drawn(found, *given, np.random.default_rng(5), cores=2)
+    assert np.array_equal(u, level_effects_drawn(found, *given, np.random.default_rng(5), cores=1))
     grid = np.linspace(-12 * sd, 12 * sd, 200_001)
     log_p = k * log_expit(mu + grid) + (n - k) * log_expit(-mu - grid) - 0.5 * (grid / sd) ** 2
     p = np.exp(log_p - log_p.max())

@@ -23,7 +23,8 @@ __all__ = ["LOG_POSTERIOR", "carray", "compile_direct", "nutpie_model", "status"
 Floats = NDArray[np.float64]
 
 HEADER = 8
-"""Numbers before the arrays: length, blocks, priors, effects, cells, family and most above."""
+"""Numbers before the arrays: length, blocks, priors, effects, cells, family, most above and
+classes of cells."""
 
 carray: Any = vars(numba)["carray"]
 """An array at an address; numba knows it by identity."""
@@ -78,9 +79,13 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     at += 3 * n_effects
     observed = floats[at : at + n_cells]
     trials = floats[at + n_cells : at + 2 * n_cells]
+    at += 2 * n_cells
+    n_classes = ints[7]
+    classes = floats[at : at + 2 * n_classes].reshape((n_classes, 2))
     found, slope = log_posterior(
         carray(x_, (n,)), sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores,
-        weights, above, index, observed, trials, family, floats[at + 2 * n_cells : length],
+        weights, above, index, observed, trials, classes, family,
+        floats[at + 2 * n_classes : length],
     )  # fmt: skip
     carray(value_, (1,))[0] = found
     return status(found, slope, carray(gradient_, (n,)))
@@ -135,13 +140,15 @@ def _packed(posterior: DirectPosterior) -> Floats:
     """All arguments of `log_posterior` but x, in one buffer of 8-byte numbers."""
     (
         sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores, weights, above,
-        index, observed, trials, family, numbers,
+        index, observed, trials, classes, family, numbers,
     ) = posterior.arguments  # fmt: skip
     whole = [
         part.astype(np.int64).ravel() for part in (sizes, zero_sum, swept, kinds, above, index)
     ]
-    real = [prior_a, prior_b, information, scores, weights, observed, trials, numbers]
+    real = [
+        prior_a, prior_b, information, scores, weights, observed, trials, classes.ravel(), numbers,
+    ]  # fmt: skip
     length = HEADER + sum(part.size for part in (*whole, *real))
     head = [length, len(sizes), len(kinds), len(weights), len(index), family, above.shape[1]]
-    header = np.array(head + [0] * (HEADER - len(head)), dtype=np.int64)
+    header = np.array([*head, len(classes)], dtype=np.int64)
     return np.concatenate([*(part.view(np.float64) for part in (header, *whole)), *real])

@@ -14,17 +14,19 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gstudy.model.cell_marginals import marginal_pass
 from gstudy.model.gaussian import gaussian_pass
 from gstudy.model.likelihood import binomial_pass
-from gstudy.model.parameterisation import LOCATION, MU_SCALE, RESIDUAL, Parameterisation
+from gstudy.model.parameterisation import LOCATION, MU_SCALE, Parameterisation
 from gstudy.model.sd_priors import KNOWN, encode, known, log_density
 
 __all__ = ["DirectPosterior", "direct_posterior", "log_posterior", "scale_names"]
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
-BINARY, RESIDUAL_SD, KNOWN_ERRORS = range(3)
-"""What is observed: passes, graded scores with a residual sd to estimate, or with known errors."""
+BINARY, RESIDUAL_SD, KNOWN_ERRORS, CELL_EFFECTS = range(4)
+"""What is observed: passes; graded scores with a residual sd to estimate, or with known errors;
+passes of cells that have an effect of their own, integrated out."""
 
 LARGE_PRODUCT = 1e100
 """Logs of many ratios are taken of their product, which is let go before it could overflow."""
@@ -166,6 +168,7 @@ def log_posterior(
     index,
     observed,
     trials,
+    classes,
     family,
     numbers,
 ):  # pragma: no cover - compiled
@@ -174,8 +177,9 @@ def log_posterior(
     `sizes`, `zero_sum`, `swept` have one entry per block, `kinds`, `prior_a`, `prior_b` (see
     `sd_priors`) too and one more for a residual sd; `information`, `scores` and `weights` one per
     effect, `above` a row with the places of the effects above it. `observed` and `trials` are
-    passes and trials of each cell, or mean scores and their precision. `numbers` has mu_mean,
-    mu_sd, mu_nu, squares, n_trials and the sum of all constants.
+    passes and trials of each cell, or mean scores and their precision. Of cells with an effect of
+    their own `observed` has the row of `classes`. `numbers` has mu_mean, mu_sd, mu_nu, squares,
+    n_trials and the sum of all constants.
     The density is that of the PyMC model on its unconstrained scale.
     """
     n_blocks = sizes.shape[0]
@@ -244,6 +248,11 @@ def log_posterior(
     d_effects = np.empty(n_effects)
     if family == BINARY:
         value, d_mean = binomial_pass(mean, effects, index, observed, trials, d_effects)
+    elif family == CELL_EFFECTS:
+        value, d_mean, slope = marginal_pass(
+            mean, effects, index, observed, classes, x[n_random], d_effects
+        )
+        grad[n_random] += slope
     else:
         log_sd = x[n_random] if family == RESIDUAL_SD else 0.0
         value, d_mean, slope = gaussian_pass(
@@ -335,7 +344,7 @@ def spread(free: NDArray[np.float64]) -> NDArray[np.float64]:
 def scale_names(p: Parameterisation) -> list[str]:
     """Names of the variables whose logs come first, in their order."""
     names = [f"sd({block.name})" for block in p.random]
-    names += [RESIDUAL] if p.residual_prior is not None else []
+    names += [p.last_sd[0]] if p.last_sd is not None else []
     return names + ([MU_SCALE] if p.mu_nu > 0.0 else [])
 
 
@@ -343,11 +352,15 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
     """Bind a parameterisation and its cells to `log_posterior`."""
     p = parameterisation
     priors = [known(b.prior.sigma) if b.fixed else encode(b.prior) for b in p.blocks]
-    priors += [encode(p.residual_prior)] if p.residual_prior is not None else []
+    priors += [encode(p.last_sd[1])] if p.last_sd is not None else []
     constant = sum((prior.constant for prior in priors), start=_other_constants(p))
-    graded, family = p.graded, BINARY
+    graded, cells, family = p.graded, p.cell_effects, BINARY
+    observed, classes = p.successes, np.zeros((0, 2))
     if graded is not None:
         family = KNOWN_ERRORS if graded.prior is None else RESIDUAL_SD
+        observed = graded.means
+    elif cells is not None:
+        observed, classes, family = cells.of_cell, cells.classes, CELL_EFFECTS
     totals = (0.0, 0.0) if graded is None else (graded.squares, graded.n_trials)
     arguments = (
         np.array([b.size for b in p.blocks], dtype=np.int64),
@@ -361,8 +374,9 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
         p.weights,
         p.above,
         p.index,
-        p.successes if graded is None else graded.means,
+        observed,
         p.trials if graded is None else graded.precision,
+        classes,
         family,
         np.array([p.mu_mean, p.mu_sd, p.mu_nu, *totals, constant]),
     )

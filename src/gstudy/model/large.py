@@ -6,7 +6,7 @@ only sums go from block to block: the mean and sd of each effect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gstudy.model.settings import Settings
     from gstudy.study.assessment import Assessment
 
-__all__ = ["BLOCK", "Moments", "large_drawing", "memory_line"]
+__all__ = ["BLOCK", "Found", "Moments", "large_drawing", "memory_line"]
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def large_drawing(assessment: Assessment, p: Parameterisation, stream: int) -> D
         chains, stats = run_stored(compiled, settings, settings.seed)
         kept = [x[settings.keep_every - 1 :: settings.keep_every] for x in chains]
         rng = np.random.default_rng([settings.seed, stream])
-        found = _Found(assessment, p, (len(kept), len(kept[0])))
+        found = Found(assessment, p, (len(kept), len(kept[0])))
         step = max(1, BLOCK // p.n_free)
         for c, stored in enumerate(kept):
             for start in range(0, len(stored), step):
@@ -126,15 +126,33 @@ def memory_line(assessment: Assessment, settings: Settings) -> str:
     return f"{size}: about {size_text(peak)} of memory at the peak\n"
 
 
-class _Found:
-    """Draws of scales and of small components, moments of the others."""
+class Found:
+    """Draws of scales and of small components, moments of the others.
 
-    def __init__(self, assessment: Assessment, p: Parameterisation, shape: tuple[int, int]) -> None:
-        self.assessment = assessment
+    Parameters
+    ----------
+    assessment : Assessment
+    p : Parameterisation
+        With a block for every component.
+    shape : (int, int)
+        Chains and draws.
+    store_effects : bool
+        Keep the draws of all effects.
+    """
+
+    def __init__(
+        self,
+        assessment: Assessment,
+        p: Parameterisation,
+        shape: tuple[int, int],
+        *,
+        store_effects: bool = False,
+    ) -> None:
+        self.assessment, self.store_effects = assessment, store_effects
         names = ["mu", *(f"sd({block.name})" for block in p.random)]
         names += [RESIDUAL] if p.residual_prior is not None else []
         self.scales = {name: np.empty(shape) for name in names}
-        many = [not b.fixed and b.size > LARGEST_STORED for b in p.blocks]
+        many = [not b.fixed and b.size > LARGEST_STORED and not store_effects for b in p.blocks]
         self.moments = {c: Moments(p.blocks[c].size) for c, is_many in enumerate(many) if is_many}
         self.effects = [
             np.empty((0, 0, b.size)) if is_many else np.empty((*shape, b.size))
@@ -142,8 +160,9 @@ class _Found:
         ]
 
     def add(
-        self, place: tuple[int, slice], values: dict[str, Floats], effects: Sequence[Floats]
+        self, place: tuple[int, slice], values: Mapping[str, Floats], effects: Sequence[Floats]
     ) -> None:
+        """Take in a block of one chain: scales (draws,) by name and effects (draws, K)."""
         for name, scale in self.scales.items():
             scale[place] = values[name]
         for c, draws in enumerate(effects):
@@ -153,5 +172,7 @@ class _Found:
                 self.effects[c][place] = draws
 
     def recovered(self) -> Recovered:
+        """What was taken in, by name."""
         summarised = {c: (moments.mean, moments.sd) for c, moments in self.moments.items()}
-        return recovered_draws(self.assessment, self.scales, self.effects, None, summarised)
+        keep = True if self.store_effects else None
+        return recovered_draws(self.assessment, self.scales, self.effects, keep, summarised)

@@ -59,7 +59,8 @@ LEVELS_A_CLASS = 3
 as much as the effects do."""
 
 MOST_NEWTON_STEPS = 100
-NEWTON_TOLERANCE = 1e-9
+NEWTON_TOLERANCE = 1e-4
+"""In Laplace sds, of the last step: what is left after it is about the square of that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +170,7 @@ def level_mode(k, n, mu, precision, start):  # pragma: no cover - compiled
             step = 0.5 * (low + high) - u
         before = abs(step)
         u += step
-        if abs(step) <= NEWTON_TOLERANCE * (1.0 + abs(u)):
+        if step * step * curvature <= NEWTON_TOLERANCE**2:
             break
     return u, curvature
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from gstudy.errors import ConvergenceWarning
 from gstudy.fits.gates import warn_if_failed
+from gstudy.model.cell_effects import without_cell_effects
 from gstudy.model.chains import (
     direct_chains,
     one_way_chains,
@@ -21,6 +22,7 @@ from gstudy.model.chains import (
     pymc_chains,
     thinned,
 )
+from gstudy.model.integrated import integrated_drawing
 from gstudy.model.large import large_drawing, memory_line
 from gstudy.model.one_way import one_way
 from gstudy.model.parameterisation import RESIDUAL, Parameterisation, parameterise
@@ -33,6 +35,7 @@ from gstudy.study.assessment import Assessment
 from gstudy.study.declaration import Study
 from gstudy.study.estimable import assess as assess_design
 from gstudy.study.estimable import warn_if_left_out
+from gstudy.study.integrable import cell_component
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -207,6 +210,10 @@ def drawing(assessment: Assessment, sampler: str) -> Draw:
     found = one_way(p) if sampler == "direct" else None
     if found is not None:
         return _one_way_drawing(assessment, found)
+    place = cell_component(cells) if sampler == "direct" else None
+    if place is not None:
+        reduced = without_cell_effects(p, place)
+        return integrated_drawing(assessment, p, reduced, RECOVERY_STREAM)
     sample = direct_chains(p) if sampler == "direct" else _pymc_chains(p, cells)
     in_halves = large_drawing(assessment, p, RECOVERY_STREAM) if sampler == "direct" else None
 
@@ -242,7 +249,7 @@ def _own_pymc_chains(varying: Varying) -> Chains:
 
 def _one_way_drawing(assessment: Assessment, found: OneWay) -> Draw:
     """The same of one component whose effects are integrated out, and drawn afterwards."""
-    from gstudy.model.one_way_effects import drawn_effects
+    from gstudy.model.conditional_effects import level_effects_drawn
 
     sample = one_way_chains(found)
     [component] = assessment.cells.components
@@ -252,7 +259,7 @@ def _one_way_drawing(assessment: Assessment, found: OneWay) -> Draw:
         values = thinned(values, settings.keep_every)
         rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
         cores = settings.cores or min(settings.chains, processors())
-        effects = drawn_effects(found, values["mu"], values["sd"], rng, cores=cores)
+        effects = level_effects_drawn(found, values["mu"], values["sd"], rng, cores=cores)
         scales = {"mu": values["mu"], f"sd({component.name})": values["sd"]}
         return recovered_draws(assessment, scales, [effects], settings.store_effects), stats
 

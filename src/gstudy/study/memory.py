@@ -40,12 +40,14 @@ def peak_memory(
     chains: int,
     sampler: str,
     store_effects: bool | None,
+    integrated: int | None = None,
 ) -> int:
     """Bytes of the whole process at its peak, within a quarter.
 
     With D = 8 bytes x chains x draws and W = 8 bytes x chains x (tune + draws), since nutpie holds
     tuning draws too: ``max(W + 2 D, 5 D)`` per effect. On the direct path effects of components
-    with more than 5,000 levels take W / 4, and nothing afterwards.
+    with more than 5,000 levels take W / 4, and nothing afterwards; those that are integrated out
+    take nothing while it samples, and D where their draws are kept.
 
     Parameters
     ----------
@@ -57,11 +59,28 @@ def peak_memory(
     sampler : {"pymc", "direct"}
     store_effects : bool, optional
         As in `gstudy.fit`.
+    integrated : int, optional
+        Place of the component whose effects the direct path integrates out.
 
     Returns
     -------
     int
     """
+    if integrated is not None and sampler == "direct":
+        drawn = components[integrated]
+        others = [c for place, c in enumerate(components) if place != integrated]
+        rest = peak_memory(
+            others,
+            n_objects,
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            sampler=sampler,
+            store_effects=store_effects,
+        )
+        stored = drawn.n_levels <= LARGEST_STORED or bool(store_effects)
+        per_level = PER_EFFECT + stored * _DOUBLE * chains * draws
+        return rest + WORKING + per_level * drawn.n_levels
     few, many = 10 * len(components), 0
     own = any(component.varies for component in components)
     for c in components:

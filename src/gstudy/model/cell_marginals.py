@@ -1,0 +1,186 @@
+"""Cells with an effect of their own, integrated out: a table of marginal likelihoods.
+
+Where a component has one level per cell, such as system:task, each cell's likelihood given the sum
+eta of all other effects is one smooth function of eta for each pair (k, n) of passes and trials,
+
+    g(eta) = log int expit(eta + u)^k (1 - expit(eta + u))^(n - k) Normal(u; 0, sd^2) du.
+
+It is computed at nodes, with three derivatives, and interpolated in between by the polynomial of
+degree 7 that has them at both ends. With the cumulants kappa of u in the conditional of a node,
+
+    g' = kappa_1 / sd^2,  g'' = kappa_2 / sd^4 - 1 / sd^2,  g''' = kappa_3 / sd^6,
+    dg / d log sd = sd^2 (g'' + g'^2).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from gstudy.model.one_way import MOST_NODES, fill_sides, level_mode
+
+__all__ = ["marginal_pass"]
+
+SPACING = 0.7
+"""Between nodes, in logits. The error is SPACING^8 / (8! 2^8) of the eighth derivative, which is at
+most about 4 per trial: 2e-8 per trial."""
+
+DEGREE = 7
+
+MOST_INTERVALS = 20_000
+"""Of all tables together. A trajectory that goes so far has left the posterior."""
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _node(k, n, eta, precision, log_sd, start, sides, found):  # pragma: no cover - compiled
+    """g and its derivatives times 1, SPACING, SPACING^2, SPACING^3; returned is about where the
+    mode of the next node will be."""
+    top, curvature = level_mode(k, n, eta, precision, start)
+    step, right, left = fill_sides(k, n, eta, precision, top, curvature, sides)
+    total, first, second, third = 1.0, 0.0, 0.0, 0.0  # about the mode
+    for side in range(2):
+        stride = step if side == 0 else -step
+        for j in range(1, (right if side == 0 else left) + 1):
+            value, u = sides[side, j], j * stride
+            total += value
+            value *= u
+            first += value
+            value *= u
+            second += value
+            third += value * u
+    mean = first / total
+    square = second / total
+    variance = square - mean * mean
+    skew = third / total - 3.0 * mean * square + 2.0 * mean * mean * mean
+    at = eta + top
+    soft = max(at, 0.0) + np.log1p(np.exp(-abs(at)))
+    found[0] = (
+        (k * at - n * soft - 0.5 * precision * top * top + np.log(total * step))
+        - 0.5 * LOG_2PI
+        - log_sd
+    )
+    found[1] = SPACING * precision * (top + mean)
+    found[2] = SPACING**2 * precision * (precision * variance - 1.0)
+    found[3] = SPACING**3 * precision**3 * skew
+    return top - SPACING * (1.0 - precision / curvature)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _polynomial(a, b, c):  # pragma: no cover - compiled
+    """Coefficients of the polynomial on [0, 1] with values and three derivatives a at 0, b at 1."""
+    c[0], c[1], c[2], c[3] = a[0], a[1], 0.5 * a[2], a[3] / 6.0
+    d0 = b[0] - c[0] - c[1] - c[2] - c[3]
+    d1 = b[1] - c[1] - 2.0 * c[2] - 3.0 * c[3]
+    d2 = b[2] - 2.0 * c[2] - 6.0 * c[3]
+    d3 = b[3] - 6.0 * c[3]
+    c[4] = 35.0 * d0 - 15.0 * d1 + 2.5 * d2 - d3 / 6.0
+    c[5] = -84.0 * d0 + 39.0 * d1 - 7.0 * d2 + 0.5 * d3
+    c[6] = 70.0 * d0 - 34.0 * d1 + 6.5 * d2 - 0.5 * d3
+    c[7] = -20.0 * d0 + 10.0 * d1 - 2.0 * d2 + d3 / 6.0
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _ranges(eta, of_class, n_classes):  # pragma: no cover - compiled
+    """First interval of each class, and where its table begins among all; nothing when they are
+    too many."""
+    low, high = np.full(n_classes, np.inf), np.full(n_classes, -np.inf)
+    for i in range(eta.shape[0]):
+        g = of_class[i]
+        low[g] = min(low[g], eta[i])
+        high[g] = max(high[g], eta[i])
+    first = np.empty(n_classes, dtype=np.int64)
+    begin = np.zeros(n_classes + 1, dtype=np.int64)
+    for g in range(n_classes):
+        width = (high[g] - low[g]) / SPACING + 2.0
+        if not width + begin[g] < MOST_INTERVALS:
+            return first, begin[:0]
+        first[g] = np.int64(np.floor(low[g] / SPACING))
+        begin[g + 1] = begin[g] + np.int64(np.floor(high[g] / SPACING)) - first[g] + 1
+    return first, begin
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _tables(classes, first, begin, precision, log_sd):  # pragma: no cover - compiled
+    """Polynomials of all intervals of all classes, (n_intervals, DEGREE + 1)."""
+    found = np.empty((begin[-1], DEGREE + 1))
+    sides = np.empty((2, MOST_NODES + 1))
+    ends = np.empty((2, 4))
+    for g in range(classes.shape[0]):
+        k, n = classes[g, 0], classes[g, 1]
+        at = first[g] * SPACING
+        top = _node(k, n, at, precision, log_sd, 0.0, sides, ends[0])
+        for i in range(begin[g], begin[g + 1]):
+            at += SPACING
+            here, there = (i - begin[g]) % 2, (i - begin[g] + 1) % 2
+            top = _node(k, n, at, precision, log_sd, top, sides, ends[there])
+            _polynomial(ends[here], ends[there], found[i])
+    return found
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def marginal_pass(mu, effects, index, of_class, classes, log_sd, d_effects):
+    # pragma: no cover - compiled
+    """Log-likelihood with the cells' own effects integrated out, and its gradient.
+
+    Parameters
+    ----------
+    mu : float
+        Common logit.
+    effects : (n_effects,) float64
+        Effects of the other components, one after the other.
+    index : (n_cells, n_components) int32
+        Position in `effects` of each component's level, for each cell.
+    of_class : (n_cells,) float64
+        Row of `classes` of each cell.
+    classes : (n_classes, 2) float64
+        Passes and trials.
+    log_sd : float
+        Of the cells' own effects.
+    d_effects : (n_effects,) float64
+        Overwritten with the gradient in `effects`.
+
+    Returns
+    -------
+    (float, float, float)
+        The log-likelihood without binomial coefficients, and its derivatives in `mu` and `log_sd`.
+    """
+    n_cells, n_components = index.shape
+    d_effects[:] = 0.0
+    eta = np.empty(n_cells)
+    group = np.empty(n_cells, dtype=np.int64)
+    for i in range(n_cells):
+        total = mu
+        for c in range(n_components):
+            total += effects[np.uintp(index[i, c])]
+        eta[i] = total
+        group[i] = np.int64(of_class[i])
+    variance = np.exp(2.0 * log_sd)
+    first, begin = _ranges(eta, group, classes.shape[0])
+    if begin.shape[0] == 0:
+        return -np.inf, 0.0, 0.0
+    tables = _tables(classes, first, begin, 1.0 / variance, log_sd)
+    log_p, d_mu, squares, bends = 0.0, 0.0, 0.0, 0.0
+    begins = begin[:-1] - first
+    for i in range(n_cells):
+        g = group[i]
+        place = eta[i] * (1.0 / SPACING)
+        whole = np.floor(place)
+        t = place - whole
+        row = np.uintp(begins[g] + np.int64(whole))
+        value, slope, bend = tables[row, DEGREE], 0.0, 0.0
+        for power in range(DEGREE):
+            bend = bend * t + slope
+            slope = slope * t + value
+            value = value * t + tables[row, np.uintp(DEGREE - 1 - power)]
+        log_p += value
+        slope *= 1.0 / SPACING
+        d_mu += slope
+        squares += slope * slope
+        bends += bend
+        for j in range(n_components):
+            d_effects[np.uintp(index[i, j])] += slope
+    return log_p, d_mu, variance * (squares + bends * (2.0 / SPACING**2))
