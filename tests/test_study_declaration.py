@@ -224,6 +224,20 @@ def test_counted_facet_has_no_labels_and_no_component() -> None:
             {},
             {"run"},
         ),
+        # Each system has its own tasks, which are kept; so are its judges.
+        ([facet("task", "system"), facet("run", "task")], {"object": "system"}, {"run"}),
+        (
+            [
+                facet("task", "system"),
+                facet("run", "task"),
+                facet("call", "run", role="error"),
+                facet("judge", "system", role="error"),
+            ],
+            {"object": "system"},
+            {"run", "call"},
+        ),
+        # Nothing but judges lies in the object: they are drawn anew.
+        ([facet("judge", "system", role="error")], {"object": "system"}, {"judge"}),
         # Named: what is nested in it goes along.
         (
             [facet("domain"), facet("task", "domain"), facet("run", "task")],

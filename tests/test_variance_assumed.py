@@ -133,7 +133,7 @@ def test_effects_need_an_object() -> None:
         gs.assume(study_of("task"), {"task": 1.0}, mu=0.0, scale="logit", effects={"A": 1.0})
 
 
-@pytest.mark.parametrize("components", [None, {}, [("task", 0.1)]])
+@pytest.mark.parametrize("components", [{}, [("task", 0.1)]])
 def test_components_are_a_mapping(components: Any) -> None:
     study = gs.Study(score="passed", facets=[gs.Facet("task", role="legitimate")])
     with pytest.raises(QuantityError, match="components is no mapping of names to numbers"):

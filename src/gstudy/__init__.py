@@ -26,10 +26,18 @@ if TYPE_CHECKING:
     from gstudy.model.many import fit_by
     from gstudy.model.policies import fit_policies
     from gstudy.model.sampling import fit
+    from gstudy.planning.frontier import design_frontier
+    from gstudy.planning.icc_widths import icc_width
+    from gstudy.planning.next_plan import plan_next
+    from gstudy.planning.next_steps import next_steps
+    from gstudy.planning.precision import compare_designs
+    from gstudy.planning.runs import run_list
+    from gstudy.planning.search import best_design, cheapest_design
     from gstudy.questions.card import evaluation_card
     from gstudy.questions.claims import universe_table
     from gstudy.questions.comparison import compare_systems
     from gstudy.questions.contrasts import contrasts
+    from gstudy.questions.convergence import convergence
     from gstudy.questions.leaderboard import scores
     from gstudy.questions.levels import level_summary
     from gstudy.questions.posterior_checks import posterior_check
@@ -45,7 +53,9 @@ if TYPE_CHECKING:
     from gstudy.report.prior_plot import plot_priors
     from gstudy.report.stack_plot import plot_budget_whole
     from gstudy.report.task_plot import plot_tasks
+    from gstudy.study.costs import Cost
     from gstudy.study.declaration import Study
+    from gstudy.study.designs import Design
     from gstudy.study.estimable import check
     from gstudy.study.examples.catalogue import example
     from gstudy.study.facets import Facet
@@ -63,6 +73,7 @@ if TYPE_CHECKING:
     from gstudy.variance.classical.standard_errors import clustered_se
     from gstudy.variance.coefficients import generalizability, icc, phi, sem
     from gstudy.variance.components import variance_components
+    from gstudy.variance.prior_draws import prior_components
     from gstudy.variance.rerun import rerun_noise
     from gstudy.variance.three_noises import noises
 
@@ -72,8 +83,10 @@ if TYPE_CHECKING:
 # test holds the three together.
 _PUBLIC = {
     "ConvergenceWarning": "gstudy.errors",
+    "Cost": "gstudy.study.costs",
     "DataError": "gstudy.errors",
     "DeclarationError": "gstudy.errors",
+    "Design": "gstudy.study.designs",
     "EstimabilityWarning": "gstudy.errors",
     "Facet": "gstudy.study.facets",
     "Fit": "gstudy.fits.fitted",
@@ -86,12 +99,17 @@ _PUBLIC = {
     "anova_components": "gstudy.variance.classical.mean_squares",
     "anova_icc": "gstudy.variance.classical.anova",
     "assume": "gstudy.variance.assumed",
+    "best_design": "gstudy.planning.search",
     "build_model": "gstudy.model.graph",
     "build_report": "gstudy.report.page",
+    "cheapest_design": "gstudy.planning.search",
     "check": "gstudy.study.estimable",
     "clustered_se": "gstudy.variance.classical.standard_errors",
+    "compare_designs": "gstudy.planning.precision",
     "compare_systems": "gstudy.questions.comparison",
     "contrasts": "gstudy.questions.contrasts",
+    "convergence": "gstudy.questions.convergence",
+    "design_frontier": "gstudy.planning.frontier",
     "evaluation_card": "gstudy.questions.card",
     "example": "gstudy.study.examples.catalogue",
     "extend": "gstudy.model.extension",
@@ -104,11 +122,14 @@ _PUBLIC = {
     "icc": "gstudy.variance.coefficients",
     "icc_sample_size": "gstudy.variance.classical.sample_size",
     "icc_standard_error": "gstudy.variance.classical.sample_size",
+    "icc_width": "gstudy.planning.icc_widths",
     "level_summary": "gstudy.questions.levels",
     "load": "gstudy.fits.files",
+    "next_steps": "gstudy.planning.next_steps",
     "noises": "gstudy.variance.three_noises",
     "paired_noise": "gstudy.variance.classical.paired",
     "phi": "gstudy.variance.coefficients",
+    "plan_next": "gstudy.planning.next_plan",
     "plot_accuracy_icc": "gstudy.report.icc_plot",
     "plot_budget": "gstudy.report.plots",
     "plot_budget_whole": "gstudy.report.stack_plot",
@@ -118,11 +139,13 @@ _PUBLIC = {
     "plot_priors": "gstudy.report.prior_plot",
     "plot_tasks": "gstudy.report.task_plot",
     "posterior_check": "gstudy.questions.posterior_checks",
+    "prior_components": "gstudy.variance.prior_draws",
     "prior_predictive": "gstudy.questions.prior_predictions",
     "prior_sensitivity": "gstudy.questions.sensitivity",
     "read_logs": "gstudy.study.logs.collected",
     "read_trials": "gstudy.study.trials",
     "rerun_noise": "gstudy.variance.rerun",
+    "run_list": "gstudy.planning.runs",
     "score": "gstudy.questions.scores",
     "scores": "gstudy.questions.leaderboard",
     "sem": "gstudy.variance.coefficients",
@@ -135,8 +158,10 @@ _PUBLIC = {
 
 __all__ = [
     "ConvergenceWarning",
+    "Cost",
     "DataError",
     "DeclarationError",
+    "Design",
     "EstimabilityWarning",
     "Facet",
     "Fit",
@@ -149,12 +174,17 @@ __all__ = [
     "anova_components",
     "anova_icc",
     "assume",
+    "best_design",
     "build_model",
     "build_report",
+    "cheapest_design",
     "check",
     "clustered_se",
+    "compare_designs",
     "compare_systems",
     "contrasts",
+    "convergence",
+    "design_frontier",
     "evaluation_card",
     "example",
     "extend",
@@ -167,11 +197,14 @@ __all__ = [
     "icc",
     "icc_sample_size",
     "icc_standard_error",
+    "icc_width",
     "level_summary",
     "load",
+    "next_steps",
     "noises",
     "paired_noise",
     "phi",
+    "plan_next",
     "plot_accuracy_icc",
     "plot_budget",
     "plot_budget_whole",
@@ -181,11 +214,13 @@ __all__ = [
     "plot_priors",
     "plot_tasks",
     "posterior_check",
+    "prior_components",
     "prior_predictive",
     "prior_sensitivity",
     "read_logs",
     "read_trials",
     "rerun_noise",
+    "run_list",
     "score",
     "scores",
     "sem",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gstudy.study.parts import Part
     from gstudy.study.trials import Trials
 
-__all__ = ["fit_by", "level_seed"]
+__all__ = ["fit_by", "level_seed", "sampled", "with_components"]
 
 _ON_ERROR = ("raise", "skip")
 
@@ -138,7 +138,7 @@ def fit_by(
     designs, failures = _assessed(parts, by, on_error)
     _warn_of_left_out(designs, by, stacklevel=3)
     shown = progress and can_show_progress()
-    outcomes = _sampled(designs, settings, n_jobs, shown)
+    outcomes = sampled(designs, settings, n_jobs, shown)
     fits = {label: found for label, found in outcomes.items() if not isinstance(found, GstudyError)}
     refused = {label: found for label, found in outcomes.items() if isinstance(found, GstudyError)}
     if on_error == "raise":
@@ -196,7 +196,7 @@ def _assessed(
     failures: dict[str, GstudyError] = {}
     for part in parts:
         try:
-            designs[part.label] = _varying(assess(part.study, part.trials))
+            designs[part.label] = with_components(assess(part.study, part.trials))
         except GstudyError as error:
             failures[part.label] = error
     if on_error == "raise":
@@ -204,7 +204,7 @@ def _assessed(
     return designs, failures
 
 
-def _varying(design: Assessment) -> Assessment:
+def with_components(design: Assessment) -> Assessment:
     """The design, in which something can vary.
 
     Raises
@@ -245,10 +245,21 @@ def _warn_of_skipped(failures: Mapping[str, GstudyError], total: int, by: str) -
         warnings.warn(text, EstimabilityWarning, stacklevel=3)
 
 
-def _sampled(
+def sampled(
     designs: Mapping[str, Assessment], settings: Settings, n_jobs: int | None, shown: bool
 ) -> dict[str, Fit | GstudyError]:
-    """Every level's fit, or why there is none."""
+    """A fit of each design, or why there is none; several at the same time.
+
+    Parameters
+    ----------
+    designs : mapping of str to Assessment
+        By label: each has its own seed, made from that of the settings and its label.
+    settings : Settings
+    n_jobs : int or None
+        As in `fit_by`.
+    shown : bool
+        Whether a bar counts what is done.
+    """
     from dataclasses import replace
 
     from joblib import Parallel, delayed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gstudy._words import plural
+from gstudy._words import listed, plural
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.many import Fits
@@ -18,7 +18,9 @@ from gstudy.questions.differences import A_DESIGN, NEW_TASKS, THESE_TASKS, Compa
 from gstudy.questions.discordance import Discordance, aligned, discordance_of
 from gstudy.questions.finite_banks import bank_levels
 from gstudy.questions.unlike import refuse_unlike, unlike_levels
+from gstudy.study.designs import Design
 from gstudy.variance.basis import basis_of, latent_of
+from gstudy.variance.designs import design_text
 from gstudy.variance.draws import Array, checked_seed
 from gstudy.variance.latent import BINARY
 from gstudy.variance.pairs import Pair, comparable, pair_of
@@ -271,7 +273,8 @@ def _task(fit: Fit, tasks: str | None) -> str | None:
 def _design_words(design: Mapping[str, Any] | None) -> str:
     if design is None:
         return "with the design as collected"
-    return "with " + ", ".join(f"{facet} = {n}" for facet, n in design.items())
+    pinned = listed([plural(facet) for facet in Design.read(design).pin])
+    return design_text(design) + (f", these {pinned} (pinned)" if pinned else "")
 
 
 def _confounded(found: Discordance, task: str | None) -> tuple[str, ...]:

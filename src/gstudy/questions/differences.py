@@ -205,10 +205,11 @@ class Comparison(Shown):
         return points(value) if self.family == BINARY else number(value)
 
     def _estimand_notes(self) -> list[str]:
+        on_which = "all of them" if self.discordance.common else "its own"
         told = {
             NEW_TASKS: "the expected difference over new levels of every random facet",
             THESE_TASKS: f"over the {self.discordance.n_levels:,} levels that were run, each "
-            "system on all of them, whatever a re-run draws anew",
+            f"system on {on_which}, whatever a re-run draws anew",
             A_DESIGN: f"what another study, {self.design}, would report (predictive)",
         }
         return [f"{name}: {told[name]}" for name in self.draws.coords["estimand"].values]

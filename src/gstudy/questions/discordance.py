@@ -47,12 +47,15 @@ class Discordance:
         The facet whose levels are the tasks.
     n_levels : int
         Levels that `difference` is averaged over.
+    common : bool
+        Whether each system's score is over all of them, and not over its own.
     """
 
     tasks: pd.DataFrame
     difference: Array
     facet: str | None
     n_levels: int
+    common: bool = True
 
     @property
     def counts(self) -> dict[str, int]:
@@ -103,6 +106,7 @@ def discordance_of(
     Discordance
     """
     levels = levels_of(fits, labels)
+    common = levels[labels[0]] is levels[labels[1]]
     own = [own_levels(fits[label], label, levels[label].facets) for label in labels]
     study = fits[labels[0]].study
     inside = frozenset() if task is None else study.closure(task)
@@ -120,7 +124,10 @@ def discordance_of(
         tasks=_tasks(fits, labels, task, shared, better),
         difference=second[..., 0] - first[..., 0],
         facet=task,
-        n_levels=len(dict.fromkeys(key for part in levels.values() for key in part.labels)),
+        n_levels=len(levels[labels[0]].labels)
+        if common
+        else sum(len(part.labels) for part in levels.values()),
+        common=common,
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gstudy._words import listed
 from gstudy.display import Shown, Table
-from gstudy.errors import QuantityError, explain
 from gstudy.study.assessment import Assessment
 from gstudy.variance.basis import structure_of_design
 from gstudy.variance.decomposition import SCORE, Decomposition, decompose
@@ -23,6 +22,7 @@ from gstudy.variance.draws import (
 )
 from gstudy.variance.kernel import logistic_mean
 from gstudy.variance.latent import GAUSSIAN, Latent
+from gstudy.variance.prior_draws import checked_draws, drawn_variances
 from gstudy.variance.structure import LINK, RESIDUAL
 from gstudy.variance.trial_weights import known_errors
 
@@ -44,12 +44,6 @@ _MODERATE = 0.5
 
 # Of graded scores what is possible: so many sds of the observed scores.
 _GRADED_RANGE = 4.0
-
-_FEWEST_DRAWS = 100
-_MOST_DRAWS = 100_000
-
-# Beyond it, on the logit scale, every level is always 0 or always 1; heavy-tailed priors go there.
-_LARGEST_SD = 100.0
 
 _SENTENCES = {
     "broad": "The prior of the score is broad: it leaves the score to the data.",
@@ -190,10 +184,10 @@ def prior_predictive(
 
     from gstudy.study.estimable import assess
 
-    _check_draws(draws)
+    n_draws = checked_draws(draws)
     found = trials.of(study) if isinstance(trials, Assessment) else assess(study, trials)
     rng = np.random.default_rng(None if seed is None else checked_seed(seed))
-    latent = _latent(found, int(draws), rng)
+    latent = _latent(found, n_draws, rng)
     part = decompose(latent, SCORE)
     spread = _GRADED_RANGE * (found.score_scale or 1.0) if latent.family == GAUSSIAN else 1.0
     rows = _rows(latent, part, rng, spread)
@@ -211,18 +205,6 @@ def prior_predictive(
     )
 
 
-def _check_draws(draws: Any) -> None:
-    whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
-    if not whole or not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
-        raise QuantityError(
-            explain(
-                "draws is no number of prior draws",
-                given=draws,
-                allowed=f"whole numbers from {_FEWEST_DRAWS} to {_MOST_DRAWS:,}",
-            )
-        )
-
-
 def _latent(found: Assessment, draws: int, rng: np.random.Generator) -> Latent:
     """Prior draws of mean and variances, (1, draws); of controlled facets at one level."""
     structure = structure_of_design(found.study, found)
@@ -230,13 +212,8 @@ def _latent(found: Assessment, draws: int, rng: np.random.Generator) -> Latent:
     mu = found.mu_prior.draw(rng, shape)
     for component in found.fixed:
         mu = mu + component.prior.draw(rng, (*shape, component.n_levels))[..., 0]
-    summed: dict[IndexSet, Array] = {}
-    for component in found.components:
-        own = component.facets - structure.controlled
-        sd = component.prior.draw(rng, shape)
-        if found.study.family != GAUSSIAN:
-            sd = np.minimum(sd, _LARGEST_SD)
-        summed[own] = summed.get(own, np.zeros(shape)) + sd**2
+    parts = [(c.facets - structure.controlled, c.prior) for c in found.components]
+    summed = drawn_variances(parts, found.study.family, shape, rng)
     return Latent(
         structure=structure,
         mu=mu,

@@ -27,6 +27,7 @@ from gstudy.questions.unlike import unlike_levels
 from gstudy.variance.basis import basis_of, latent_of
 from gstudy.variance.draws import Array, proportion
 from gstudy.variance.latent import BINARY
+from gstudy.variance.remembered import remembered
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -282,6 +283,13 @@ def posterior_scores(
         As `observed_scores`, with the same labels.
     notes : tuple of str
     """
+    # A report and a card ask for each system's in turn.
+    return remembered(fit, "scores", lambda own: _posterior_scores(own, latent))
+
+
+def _posterior_scores(
+    fit: Fit, latent: Latent
+) -> tuple[dict[str, Array], pd.DataFrame, tuple[str, ...]]:
     observed = observed_scores(fit)
     given = {} if latent.object is None else {name: name for name in latent.object_effects}
     if set(given) == set(observed.index):

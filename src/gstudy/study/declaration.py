@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from gstudy.study.declaring.plain_values import (
     read_pinned,
     read_rollout,
 )
+from gstudy.study.declaring.planning_tables import read_assumed, read_cost, read_designs
 from gstudy.study.declaring.policies import read_failed_policy, read_missing_policy
 from gstudy.study.declaring.structure import (
     check_columns,
@@ -36,6 +37,9 @@ from gstudy.study.declaring.toml_tables import read_arguments, read_toml
 from gstudy.study.index_sets import IndexSet, Rule, close, nesting_rules, set_name
 
 if TYPE_CHECKING:
+    from gstudy.study.assumed import Assumed
+    from gstudy.study.costs import Cost
+    from gstudy.study.designs import Design
     from gstudy.study.facets import Facet
     from gstudy.study.priors import Prior
 
@@ -85,6 +89,14 @@ class Study:
     standard_error : str, optional
         Column with the known standard error of each graded score, in its unit; without it one
         residual sd is estimated.
+    designs : list of Design, or mapping of str to Design, optional
+        Designs to plan with, by name. They, `cost` and `assumed` change nothing of a fit: studies
+        that differ in them alone are equal.
+    cost : Cost or mapping of str to float, optional
+        Price of a unit of each facet that costs anything.
+    assumed : mapping, optional
+        Components to plan with before any trial: `components`, and `scale` with `mean` or `mu`,
+        as `gs.assume` takes them.
 
     Attributes
     ----------
@@ -131,6 +143,9 @@ class Study:
     rollout: str | None
     family: str
     standard_error: str | None
+    designs: Mapping[str, Design] = field(compare=False)
+    cost: Cost | None = field(compare=False)
+    assumed: Assumed | None = field(compare=False)
 
     def __init__(
         self,
@@ -151,6 +166,9 @@ class Study:
         rollout: str | None = None,
         family: str = "binary",
         standard_error: str | None = None,
+        designs: Sequence[Design] | Mapping[str, Any] | None = None,
+        cost: Mapping[str, float] | None = None,
+        assumed: Assumed | Mapping[str, Any] | None = None,
     ) -> None:
         check_score_columns(score, successes, trials, standard_error)
         declared, measured = with_object(facets, object)
@@ -174,6 +192,8 @@ class Study:
         drawable = [name for name in names if name != measured]
         _set(self, rollout=read_rollout(rollout, [*drawable, *({"none"} - set(names))]))
         _set(self, data=read_data_path(data))
+        _set(self, designs=read_designs(designs, declared), cost=read_cost(cost, declared))
+        _set(self, assumed=read_assumed(assumed, declared))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Study:
@@ -229,7 +249,32 @@ class Study:
             "controlled": dict(self.controlled),
             "model": model,
             "priors": {key: prior.to_dict() for key, prior in self.priors.items()},
+            **self._planning(),
         }
+
+    def to_toml(self, base: Path | None = None) -> str:
+        """The text of the study file; `from_toml` makes an equal study of it.
+
+        Parameters
+        ----------
+        base : Path, optional
+            Folder that the file will stand in: `data` is written relative to it.
+        """
+        import tomlkit
+
+        tables = {key: value for key, value in self.to_dict().items() if value != {}}
+        if base is not None and self.data is not None:
+            tables["data"] = str(self.data.resolve().relative_to(base.resolve(), walk_up=True))
+        return tomlkit.dumps(tables)
+
+    def _planning(self) -> dict[str, Any]:
+        """The tables for planning, those that there are."""
+        tables = {
+            "design": {name: design.to_dict() for name, design in self.designs.items()},
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "assumed": None if self.assumed is None else self.assumed.to_dict(),
+        }
+        return {key: table for key, table in tables.items() if table}
 
     @property
     def facet_names(self) -> tuple[str, ...]:
@@ -327,8 +372,9 @@ class Study:
         The facet that `rollout` names and all that is nested in it; none when it is "none" and
         no facet is called so. Without it the structure decides, never a name: a counted facet;
         else the facets nested in the object, among others; else the nested facets, not
-        measurement error, in which no other such facet is nested. Counts without a counted
-        facet hold no rollouts that could be told apart.
+        measurement error, in which no other such facet is nested. So it is too where all that is
+        legitimate lies in the object: each system has its own tasks, and they are kept. Counts
+        without a counted facet hold no rollouts that could be told apart.
 
         Returns
         -------
@@ -377,7 +423,9 @@ class Study:
             return set() if self.counted is None else {self.counted}
         nested = [f.name for f in self.facets if f.nested_in and f.name != self.object]
         in_object = {name for name in nested if self.object in self.closure(name)}
-        if in_object:
+        legitimate = {f.name for f in self.facets if f.role == "legitimate"}
+        tasks_of_their_own = legitimate and legitimate <= in_object
+        if in_object and not tasks_of_their_own:
             return in_object
         kept = [name for name in nested if self.facet(name).role != "error"]
         return {

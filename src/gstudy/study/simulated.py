@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.study.declaration import checked_study
+from gstudy.study.designs import TRIALS, Design
 from gstudy.study.partition import Codes, split
 from gstudy.study.records import parents_first
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from gstudy.study.index_sets import IndexSet
 
 __all__ = ["simulate"]
-
-# Stands for the trials of a counts study that declares no facet for them; no facet may have it.
-_TRIALS = "trials"
 
 # A table of so many rows takes some gigabytes.
 _MOST_TRIALS = 50_000_000
@@ -81,8 +79,9 @@ def simulate(
     ------
     QuantityError
         For a facet without a number of levels, an unknown facet, a number below 1, an unknown
-        component, a negative sd, numbers or labels that do not fit the design, a matrix that is no
-        correlation, a residual of a 0/1 score, and what is no number, mapping or seed.
+        component, judges that do not score each unit, a negative sd, numbers or labels that do not
+        fit the design, a matrix that is no correlation, a residual of a 0/1 score, and what is no
+        number, mapping or seed.
 
     Examples
     --------
@@ -127,7 +126,7 @@ def simulate(
     labels = {
         study.facet(facet).source_column: named.labels(facet)[codes[:, places[facet]]]
         for facet in sizes
-        if facet not in (study.counted, _TRIALS)
+        if facet not in (study.counted, TRIALS)
     }
     if noise is not None:
         columns = {**labels, str(study.score): mean + noise * rng.standard_normal(len(codes))}
@@ -312,8 +311,9 @@ def _root(correlation: object, n: int) -> npt.NDArray[np.float64]:
 def _sizes(study: Study, design: Mapping[str, int]) -> dict[str, int]:
     """Levels of each facet in declared order, checked."""
     _check_mapping("design", design, "{'task': 100, 'rollout': 4}")
+    _check_judges(design)
     counts_alone = study.score is None and study.counted is None
-    names = [*study.facet_names, *([_TRIALS] if counts_alone else [])]
+    names = [*study.facet_names, *([TRIALS] if counts_alone else [])]
     for name in design:
         if name not in names:
             raise QuantityError(
@@ -345,6 +345,17 @@ def _sizes(study: Study, design: Mapping[str, int]) -> dict[str, int]:
             )
         )
     return sizes
+
+
+def _check_judges(design: Mapping[str, int]) -> None:
+    if isinstance(design, Design) and design.judges != "all":
+        raise QuantityError(
+            explain(
+                "only designs in which every judge scores each unit are simulated",
+                given=f"judges={design.judges!r}",
+                do="Simulate with judges='all', and take the rows that the judges would score.",
+            )
+        )
 
 
 def _check_mapping(name: str, value: object, example: str) -> None:
@@ -432,7 +443,7 @@ def _counted(
     """Passes and trials of each combination of labelled facets."""
     import pandas as pd
 
-    counted = study.counted or _TRIALS
+    counted = study.counted or TRIALS
     rows = split(codes, [place for facet, place in places.items() if facet != counted])
     first = rows.first_rows()
     return pd.DataFrame(

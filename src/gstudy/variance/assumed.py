@@ -33,11 +33,11 @@ _SUM_TOLERANCE = 0.005
 
 def assume(
     study: Study,
-    components: Mapping[str, float],
+    components: Mapping[str, float] | None = None,
     *,
     mean: float | None = None,
     mu: float | None = None,
-    scale: str = "score",
+    scale: str | None = None,
     effects: Mapping[str, float] | None = None,
     fixed: Mapping[str, Mapping[str, float]] | None = None,
     weights: Mapping[str, Mapping[str, float]] | None = None,
@@ -49,16 +49,18 @@ def assume(
     ----------
     study : Study
         Names the facets, their nesting and their roles.
-    components : mapping of str to float
+    components : mapping of str to float, optional
         Component, or its last facet alone where that is unique, to its variance; interactions
-        too. Score scale: variances of the functional ANOVA components, in squared score units;
-        `residual`, the noise of one trial, is taken as 0 unless given: the lowest component then
-        holds it. Logit scale: variances of the linear predictor.
+        too. By default those that the study assumes, with their scale and mean. Score scale:
+        variances of the functional ANOVA components, in squared score units; `residual`, the
+        noise of one trial, is taken as 0 unless given: the lowest component then holds it. Logit
+        scale: variances of the linear predictor.
     mean : float
         Expected score, in (0, 1), of graded scores any number; needed on the score scale.
     mu : float
         Grand mean on the logit scale; needed there.
-    scale : {"score", "logit"}
+    scale : {"score", "logit"}, optional
+        By default the score scale.
     effects : mapping of str to float, optional
         Logit scale: level of the object to its known effect. `system` then takes these labels,
         and by default means each of them.
@@ -82,10 +84,10 @@ def assume(
     Raises
     ------
     QuantityError
-        For an unknown or doubled component, a variance that is negative, not finite or larger
-        than any score's, a mean that is missing or belongs to the other scale, fixed effects of a
-        facet that is not controlled, and a base that does not have that scale or is of another
-        study.
+        Without components where the study assumes none; for an unknown or doubled component, a
+        variance that is negative, not finite or larger than any score's, a mean that is missing or
+        belongs to the other scale, fixed effects of a facet that is not controlled, and a base
+        that does not have that scale or is of another study.
 
     Examples
     --------
@@ -106,6 +108,9 @@ def assume(
     >>> more = gs.assume(study, {"query:version": 0.3}, base=fit, scale="logit")  # doctest: +SKIP
     """
     study = checked_study(study)
+    if components is None:
+        components, scale, mean, mu = _of_study(study, scale, mean, mu, base is not None)
+    scale = SCORE if scale is None else scale
     if study.family == GAUSSIAN and scale == LOGIT:
         raise QuantityError(_graded_text())
     checked_mapping("components", components, "{'task': 0.12, 'rollout': 0.06}", empty=False)
@@ -126,6 +131,32 @@ def assume(
     sets = assumed_sets(study, components, frozenset())
     noise = components.get(RESIDUAL)
     return components_of(_score_basis(study, sets, noise, mean), scale)
+
+
+def _of_study(
+    study: Study, scale: str | None, mean: float | None, mu: float | None, beside: bool
+) -> tuple[Mapping[str, float], str, float | None, float | None]:
+    """What the study assumes; beside a base without the mean, and another mean as it is given."""
+    assumed = study.assumed
+    if assumed is None:
+        raise QuantityError(
+            explain(
+                "no components are given, and the study assumes none",
+                allowed="such as {'task': 0.12, 'rollout': 0.06}",
+                do="Pass components, or add [assumed] to the study file.",
+            )
+        )
+    if scale not in (None, assumed.scale):
+        raise QuantityError(
+            explain(
+                f"the study assumes components on the {assumed.scale} scale",
+                given=scale,
+                do="Leave scale out, or pass components.",
+            )
+        )
+    if mean is None and mu is None and not beside:
+        mean, mu = assumed.mean, assumed.mu
+    return assumed.components, assumed.scale, mean, mu
 
 
 def _check_alone(given: Mapping[str, object]) -> None:

@@ -63,6 +63,8 @@ class Basis:
     replaced : tuple of frozenset of str
         Index sets whose variances were assumed beside estimated ones; the residual is a set of
         that name.
+    prior : bool
+        Whether the draws are those of the priors alone.
     """
 
     study: Study
@@ -75,25 +77,33 @@ class Basis:
     notes: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
     replaced: tuple[IndexSet, ...] = ()
+    prior: bool = False
 
     @property
     def assumed(self) -> bool:
         """Whether all components were assumed, not estimated."""
-        return self.cells is None and self.diagnostics is None
+        return self.cells is None and self.diagnostics is None and not self.prior
 
     @property
     def remark(self) -> str:
-        """Stands behind an estimand: nothing, or that components were assumed."""
+        """Stands behind an estimand: where components come from that no trial informs."""
         if self.assumed:
             return " (assumed components)"
-        return " (partly assumed)" if self.replaced else ""
+        partly = "partly assumed" if self.replaced else ""
+        words = [*(["priors alone"] if self.prior else []), *([partly] if partly else [])]
+        return f" ({', '.join(words)})" if words else ""
+
+    @property
+    def origin(self) -> str:
+        """Where variances come from that were not assumed."""
+        return "prior" if self.prior else "estimated"
 
     def source(self, index_set: IndexSet, structure: Structure) -> str:
-        """Whether the row of a set is "assumed", "estimated" or "partly assumed"."""
+        """Whether the row of a set is "assumed", "partly assumed", "estimated" or "prior"."""
         parts = structure.contents(index_set)
         known = {close(part, structure.nesting) for part in parts}
         assumed = known & set(self.replaced)
-        return "estimated" if not assumed else "assumed" if assumed == known else "partly assumed"
+        return self.origin if not assumed else "assumed" if assumed == known else "partly assumed"
 
     @property
     def prior_only_notes(self) -> tuple[str, ...]:

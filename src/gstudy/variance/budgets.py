@@ -10,6 +10,7 @@ import numpy as np
 
 from gstudy._marks import bare_points
 from gstudy.display import Shown, Table, number, percent, points
+from gstudy.study.designs import Design
 from gstudy.variance.basis import basis_of
 from gstudy.variance.claims import Claim, claim_of
 from gstudy.variance.components import (
@@ -237,8 +238,9 @@ def variance_budget(
     source : Fit or VarianceComponents
     design : mapping of str to int, optional
         Levels of each facet of a balanced design, within one level of the object; of a nested
-        facet per combination of its parents. By default the design as collected, each trial with
-        the weight that `average` of the study gives it.
+        facet per combination of its parents. A `Design` may also pin facets and say who judges
+        what. By default the design as collected, each trial with the weight that `average` of the
+        study gives it.
     system : str, optional
         A fitted level of the object; "new" for the score of a new one under the average design;
         by default every fitted one with its own trials, then their mean per draw.
@@ -287,7 +289,7 @@ def variance_budget(
     refuse_shared(basis, system, "variance budget")
     parts = decompositions(basis, scale, system)
     whole = average(parts)
-    claim = claim_of(basis.study, whole.structure, pin)
+    claim = claim_of(basis.study, whole.structure, pin, design)
     pairs = pairs_of(basis, parts, design, claim)
     draws, levels = mean_contributions(pairs)
     rows = row_facts(whole, basis)
@@ -296,7 +298,7 @@ def variance_budget(
         draws=labelled(draws, list(rows)),
         scale=scale,
         estimand=reported_score(basis, parts, design, claim),
-        design=None if design is None else dict(design),
+        design=design if design is None or isinstance(design, Design) else dict(design),
         effective_levels=dict(zip(rows, levels, strict=True)),
         rows=rows,
         notes=(*basis.stamp(printed), *component_notes(basis, parts)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gstudy._words import listed, plural
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.study.designs import Design
 from gstudy.study.index_sets import IndexSet, close
 from gstudy.variance.trial_weights import averaged_set
 
@@ -81,7 +82,12 @@ class Claim:
         return "".join(f", {part}" for part in parts)
 
 
-def claim_of(study: Study, structure: Structure, pin: Sequence[str] | None = None) -> Claim:
+def claim_of(
+    study: Study,
+    structure: Structure,
+    pin: Sequence[str] | None = None,
+    design: Mapping[str, int] | None = None,
+) -> Claim:
     """The claim that a study declares, with some facets pinned.
 
     Parameters
@@ -90,6 +96,8 @@ def claim_of(study: Study, structure: Structure, pin: Sequence[str] | None = Non
     structure : Structure
     pin : sequence of str, optional
         Facets whose levels stay as they are: the claim is about these levels only.
+    design : mapping of str to int, optional
+        A `Design` may pin facets too.
 
     Returns
     -------
@@ -100,7 +108,7 @@ def claim_of(study: Study, structure: Structure, pin: Sequence[str] | None = Non
     QuantityError
         For a facet that is unknown, measured or inside the residual.
     """
-    names = _pins(structure, pin)
+    names = _pins(structure, pin, () if design is None else Design.read(design).pin)
     pinned = close(names, structure.nesting) - structure.object_set - structure.given
     return Claim(
         average=study.averaged_over or "trials",
@@ -112,13 +120,13 @@ def claim_of(study: Study, structure: Structure, pin: Sequence[str] | None = Non
     )
 
 
-def _pins(structure: Structure, pin: Sequence[str] | None) -> tuple[str, ...]:
+def _pins(structure: Structure, pin: Sequence[str] | None, more: Sequence[str]) -> tuple[str, ...]:
     """The facets to pin, checked, in declared order."""
     if pin is not None and not isinstance(pin, str | Sequence):
         raise QuantityError(
             explain("pin is no list of facets", given=pin, allowed=structure.facets)
         )
-    asked = [] if pin is None else [pin] if isinstance(pin, str) else list(pin)
+    asked = [*([] if pin is None else [pin] if isinstance(pin, str) else pin), *more]
     known = [f for f in structure.facets if f != structure.object]
     for name in asked:
         if name in known or name in structure.not_sampled:

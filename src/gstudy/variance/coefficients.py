@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.variance.components import VarianceComponents
 
-__all__ = ["Coefficient", "generalizability", "icc", "phi", "sem"]
+__all__ = ["Coefficient", "checked_cut", "generalizability", "icc", "phi", "sem"]
 
 # Below this lower end an interval reaches the boundary for all a reader can see.
 _BOUNDARY = 0.01
@@ -213,8 +213,8 @@ def phi(
     source : Fit or VarianceComponents
     design : mapping of str to int, optional
         Levels of each facet within one level of the object, of a nested facet per combination of
-        its parents. By default the design as collected: each level of the object with its own
-        trials, averaged over levels.
+        its parents. A `Design` may also pin facets and say who judges what. By default the design
+        as collected: each level of the object with its own trials, averaged over levels.
     cut : float, optional
         Score scale only: Phi(cut), the dependability of decisions at this score.
     scale : {"score", "logit"}
@@ -260,7 +260,7 @@ def phi(
     between, error = found.between, found.error(relative=False)
     name = "Phi"
     if cut is not None:
-        between = between + (found.part.mean - _checked_cut(cut, scale, basis)) ** 2
+        between = between + (found.part.mean - checked_cut(cut, scale, basis)) ** 2
         name = f"Phi({cut:g})"
     return _coefficient(basis, found, name, design, _ratio(between, between + error))
 
@@ -391,7 +391,14 @@ def _merged_notes(found: Population) -> Sequence[str]:
     return (f"{structure.name(own)} is one component: {found.object} cannot be told apart.",)
 
 
-def _checked_cut(cut: object, scale: str, basis: Basis) -> float:
+def checked_cut(cut: object, scale: str, basis: Basis) -> float:
+    """A cut, checked: a score, on the score scale.
+
+    Raises
+    ------
+    QuantityError
+        For anything else.
+    """
     if scale != SCORE:
         raise QuantityError(
             explain(
@@ -409,7 +416,7 @@ def _checked_cut(cut: object, scale: str, basis: Basis) -> float:
 
 
 def _boundary_notes(draws: Array, basis: Basis) -> Sequence[str]:
-    if basis.assumed or np.quantile(draws, 0.025) >= _BOUNDARY:
+    if basis.assumed or basis.prior or np.quantile(draws, 0.025) >= _BOUNDARY:
         return ()
     return ("At the boundary: the data do not tell this ICC from zero.",)
 

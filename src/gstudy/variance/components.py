@@ -123,8 +123,7 @@ class VarianceComponents(Shown):
         digits = "number3" if self.assumed or graded else _DIGITS[self.scale]
         return Table(
             frame=frame[columns].rename(columns={"mean": "variance"}),
-            title=f"{'Assumed variance' if self.assumed else 'Variance'} components of "
-            f"{self.estimand}",
+            title=f"{self._kind()} components of {self.estimand}",
             scale=self.scale,
             level=None if self.assumed else level,
             notes=self.notes,
@@ -133,6 +132,15 @@ class VarianceComponents(Shown):
                 "share": "percent1",
                 **dict.fromkeys(("role", SOURCE), "text"),
             },
+        )
+
+    def _kind(self) -> str:
+        return (
+            "Assumed variance"
+            if self.assumed
+            else "Prior variance"
+            if self.basis.prior
+            else "Variance"
         )
 
 
@@ -226,7 +234,7 @@ def row_facts(whole: Decomposition, basis: Basis) -> dict[str, dict[str, str]]:
             "includes": structure.residual_includes(),
         }
         given = frozenset({RESIDUAL}) in basis.replaced
-        sources.append("assumed" if given else "estimated")
+        sources.append("assumed" if given else basis.origin)
     if basis.replaced:
         for facts, source in zip(rows.values(), sources, strict=True):
             facts[SOURCE] = source

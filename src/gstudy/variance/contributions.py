@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gstudy.variance.structure import Structure
 
 __all__ = [
+    "averaged_object",
     "contributions",
     "effective_levels",
     "error_variance",
@@ -55,11 +56,11 @@ def pairs_of(
     """
     first = next(iter(parts.values()))
     if claim is None:
-        claim = claim_of(basis.study, first.structure)
+        claim = claim_of(basis.study, first.structure, design=design)
     weights = weights_within(
         first.structure,
         first.sets,
-        _averaged_object(basis, first.structure),
+        averaged_object(basis, first.structure),
         design=design,
         cells=basis.cells,
         claim=claim,
@@ -84,7 +85,7 @@ def _levels_of(
     return basis.latent.controlled
 
 
-def _averaged_object(basis: Basis, structure: Structure) -> str | None:
+def averaged_object(basis: Basis, structure: Structure) -> str | None:
     """The facet each level of which has its own score; none where all trials are one score.
 
     An object inside the residual has no effects: its levels only multiply the number of trials.
@@ -126,7 +127,7 @@ def contributions(part: Decomposition, weights: Weights) -> Array:
     """What each set contributes to the variance of the mean, then the trial noise if any.
 
     What a claim takes out of the error of a set that holds the object is part of the variance
-    between levels of the object, and counts in their row.
+    between levels of the object, and counts in their row where there is one.
 
     Parameters
     ----------
@@ -144,9 +145,11 @@ def contributions(part: Decomposition, weights: Weights) -> Array:
     else:
         values = np.array([error_variance(part, weights, i) for i in range(len(part.sets))])
         values = values.reshape(len(part.sets), *part.mean.shape)
-        own = part.structure.object_set
+        own, parts = part.structure.object_set, _universe_parts(part, weights)
         if own in part.sets:
-            values[part.sets.index(own)] += universe_variance(part, weights)
+            values[part.sets.index(own)] += parts.sum(axis=0)
+        else:
+            values += parts
     noise = [trial_noise(part, weights)[None]] if part.has_noise else []
     return np.concatenate([values, *noise])
 
@@ -171,7 +174,8 @@ def total_error(part: Decomposition, weights: Weights, *, relative: bool = False
     own = part.structure.object_set
     total = trial_noise(part, weights)
     for place, index_set in enumerate(part.sets):
-        if not index_set <= own and (own <= index_set or not relative):
+        alike = not (own <= index_set or index_set & weights.apart)
+        if not index_set <= own and not (relative and alike):
             total = total + error_variance(part, weights, place)
     return total
 
@@ -179,12 +183,17 @@ def total_error(part: Decomposition, weights: Weights, *, relative: bool = False
 def universe_variance(part: Decomposition, weights: Weights) -> Array:
     """What sets with the object and only finite or pinned facets add to the variance between
     levels of the object, v(A) sum W_g^2; (chain, draw)."""
+    return np.asarray(_universe_parts(part, weights).sum(axis=0))
+
+
+def _universe_parts(part: Decomposition, weights: Weights) -> Array:
+    """That of each set, (n_sets, chain, draw)."""
     own, measured = part.structure.object_set, part.structure.object
-    total = np.zeros(part.mean.shape)
+    values = np.zeros((len(part.sets), *part.mean.shape))
     for place, index_set in enumerate(part.sets):
         if own and own < index_set:
-            total += _times(part, place, weights.claimed(index_set, measured))
-    return total
+            values[place] = _times(part, place, weights.claimed(index_set, measured))
+    return values
 
 
 def trial_noise(part: Decomposition, weights: Weights) -> Array:

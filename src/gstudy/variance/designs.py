@@ -3,33 +3,43 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gstudy.errors import QuantityError, did_you_mean, explain
+from gstudy.study.designs import TRIALS, Design
+from gstudy.variance.patterns import Count, Spread, judge_of
 
 if TYPE_CHECKING:
+    from gstudy.study.index_sets import IndexSet
     from gstudy.variance.structure import Structure
 
 __all__ = [
-    "TRIALS",
     "check_universe",
+    "checked_counts",
     "design_text",
     "following",
     "needed_counts",
     "read_design",
+    "separated",
 ]
 
-TRIALS = "trials"
-"""Key of a design for the number of trials per cell, where they are counted without a facet."""
+_JUDGED = {
+    "one": "one judge for all",
+    "round robin": "one judge a unit in rotation",
+    "fresh": "a fresh judge for each unit",
+}
 
 
 def design_text(design: Mapping[str, Any] | None) -> str:
     """A design in words."""
     if design is None:
         return "as collected"
-    return "with " + ", ".join(f"{facet} = {n}" for facet, n in design.items())
+    judged = _JUDGED.get(Design.read(design).judges)
+    parts = [f"{facet} = {n}" for facet, n in design.items()]
+    return "with " + ", ".join([*parts, *([judged] if judged else [])])
 
 
 def read_design(structure: Structure, design: Mapping[str, Any]) -> dict[str, float]:
@@ -40,34 +50,27 @@ def read_design(structure: Structure, design: Mapping[str, Any]) -> dict[str, fl
     structure : Structure
     design : mapping of str to int
         Facet to its number of levels, of a nested facet within one combination of its parents;
-        "trials" to the trials per cell where these are counted without a facet.
+        "trials" to the trials per cell where these are counted without a facet. A `Design` may say
+        who judges what.
 
     Returns
     -------
     dict of str to float
+        Of a single judge for all, and of judges that are fresh, 1.
 
     Raises
     ------
     QuantityError
         For an unknown facet, a number of levels that is not a whole number from 1 on, a facet
         that matters and is left out, more levels of a facet than one where only one was sampled,
-        and a change of one facet of a merged component alone.
+        a change of one facet of a merged component alone, and judges that cannot be assigned so.
     """
-    if not isinstance(design, Mapping):
-        raise QuantityError(
-            explain(
-                "a design is a mapping of facets to numbers of levels",
-                given=type(design).__name__,
-                allowed="such as {'task': 200, 'rollout': 4}",
-            )
-        )
+    asked = Design.read(design)
     needed = needed_counts(structure)
-    counts = {
-        _facet_of_design(structure, key, needed): _count(key, value)
-        for key, value in design.items()
-    }
+    counts = {_facet_of_design(structure, key, needed): n for key, n in asked.items()}
     for facet, n in counts.items():
         _check_pinned(structure, facet, n)
+    counts |= _lone_judge(structure, asked)
     missing = [facet for facet in needed if facet not in counts]
     if missing:
         raise QuantityError(
@@ -82,27 +85,49 @@ def read_design(structure: Structure, design: Mapping[str, Any]) -> dict[str, fl
     return {facet: float(n) for facet, n in counts.items()}
 
 
-def check_universe(counts: Mapping[str, float], finite: Mapping[str, int]) -> None:
-    """Whether a design has no more levels than the universe of its facet.
+def checked_counts(
+    structure: Structure, design: Mapping[str, Any], finite: Mapping[str, int]
+) -> dict[str, float]:
+    """The counts of a design that has no more levels of a facet than its universe.
+
+    Raises
+    ------
+    QuantityError
+        As `read_design` and `check_universe`.
+    """
+    counts = read_design(structure, design)
+    check_universe(structure, counts, finite, Design.read(design).judges)
+    return counts
+
+
+def check_universe(
+    structure: Structure, counts: Mapping[str, Count], finite: Mapping[str, int], judges: str
+) -> None:
+    """Whether designs have no more levels than the universe of each facet.
 
     Parameters
     ----------
-    counts : mapping of str to float
+    structure : Structure
+    counts : mapping of str to float or array (n_designs,)
         Levels of each facet, of a nested one per parent.
     finite : mapping of str to int
         Levels in the universe of each facet that has a finite one.
+    judges : str
+        Who judges what: fresh judges are as many as there are units.
 
     Raises
     ------
     QuantityError
         For a facet with more levels than its universe.
     """
+    used = Spread.of(structure, counts, following(structure), judges).used()
     for facet, size in finite.items():
-        if counts.get(facet, 1) > size:
+        most = float(np.max({**counts, **used}.get(facet, 1)))
+        if most > size:
             raise QuantityError(
                 explain(
                     f"{facet!r} has more levels than its universe",
-                    given=int(counts[facet]),
+                    given=int(most) if math.isfinite(most) else most,
                     allowed=f"at most {size}, the declared universe of {facet}",
                     do="Take fewer levels, or correct the universe in the study.",
                 )
@@ -140,20 +165,22 @@ def _facet_of_design(structure: Structure, key: str, needed: Iterable[str]) -> s
     )
 
 
-def _count(key: str, value: Any) -> int:
-    try:
-        n = operator.index(value)
-    except TypeError:
-        n = 0
-    if n < 1 or isinstance(value, bool):
+def _lone_judge(structure: Structure, asked: Design) -> dict[str, int]:
+    """The number of judges where the pattern says it, which the design may leave out."""
+    if asked.judges == "all":
+        return {}
+    judge = judge_of(structure, asked.judges)
+    if asked.judges == "round robin":
+        return {}
+    if asked.get(judge, 1) != 1:
         raise QuantityError(
             explain(
-                f"the number of levels of {key!r} is not usable",
-                given=value,
-                allowed="whole numbers from 1 on",
+                f"judges={asked.judges!r} says how many levels of {judge!r} there are",
+                given={judge: asked[judge]},
+                do=f"Leave {judge!r} out, or use judges='all' or 'round robin'.",
             )
         )
-    return n
+    return {judge: 1}
 
 
 def _check_pinned(structure: Structure, facet: str, n: int) -> None:
@@ -188,21 +215,40 @@ def _check_pinned(structure: Structure, facet: str, n: int) -> None:
     )
 
 
+def separated(structure: Structure, counts: Mapping[str, float]) -> list[IndexSet]:
+    """Merged components of which a design changes one facet alone.
+
+    The merged sets split the rows identically: so must the design.
+
+    Parameters
+    ----------
+    structure : Structure
+    counts : mapping of str to float
+        Levels of each facet, of a nested one per parent.
+
+    Returns
+    -------
+    list of frozenset of str
+    """
+    return [
+        whole
+        for whole, parts in structure.merged.items()
+        if len({math.prod(counts.get(facet, 1) for facet in part & whole) for part in parts}) > 1
+    ]
+
+
 def _check_merged(structure: Structure, counts: Mapping[str, int]) -> None:
-    """Merged sets split the rows identically: so must the design."""
-    for whole, parts in structure.merged.items():
-        sizes = {math.prod(counts.get(facet, 1) for facet in part & whole) for part in parts}
-        if len(sizes) > 1:
-            facets = ", ".join(f for f in structure.order if f in whole and f in counts)
-            raise QuantityError(
-                explain(
-                    f"{structure.name(whole)!r} is one component: the data cannot tell its parts "
-                    "apart, so that one of its facets cannot change alone",
-                    given={f: counts[f] for f in structure.order if f in whole and f in counts},
-                    allowed=f"designs in which {facets} go together as they were collected",
-                    do="Collect trials that separate them, then fit again.",
-                )
+    for whole in separated(structure, counts):
+        facets = ", ".join(f for f in structure.order if f in whole and f in counts)
+        raise QuantityError(
+            explain(
+                f"{structure.name(whole)!r} is one component: the data cannot tell its parts "
+                "apart, so that one of its facets cannot change alone",
+                given={f: counts[f] for f in structure.order if f in whole and f in counts},
+                allowed=f"designs in which {facets} go together as they were collected",
+                do="Collect trials that separate them, then fit again.",
             )
+        )
 
 
 def _how_to_count(structure: Structure, facet: str) -> str:

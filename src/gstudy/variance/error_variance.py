@@ -19,7 +19,7 @@ from gstudy.variance.weights import Weights, weights_within
 if TYPE_CHECKING:
     from gstudy.variance.basis import Basis
 
-__all__ = ["Population", "population_of"]
+__all__ = ["Population", "object_part", "population_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,21 +93,9 @@ def population_of(
     QuantityError
         For a facet that cannot be the object, and a design or pin that is not usable.
     """
-    scale_of(scale)
-    if basis.system not in (None, "new"):
-        raise QuantityError(
-            explain(
-                f"this source is of {basis.system!r} alone, and coefficients compare levels",
-                do="Pass the fit, or components of all systems.",
-            )
-        )
-    measured = _object(basis, chosen)
-    if basis.latent is None:
-        part = decompositions(basis, scale, "new")[None]
-    else:
-        part = population(basis.latent, scale)
-    part = replace(part, structure=replace(part.structure, object=measured))
-    claim = claim_of(basis.study, part.structure, pin)
+    part = object_part(basis, scale, chosen)
+    measured = part.structure.object or ""
+    claim = claim_of(basis.study, part.structure, pin, design)
     weights = weights_within(
         part.structure,
         part.sets,
@@ -122,6 +110,30 @@ def population_of(
         own = _among_fitted(basis, scale, measured)
     between = own + universe_variance(part, weights)
     return Population(part, weights, claim, between, finite)
+
+
+def object_part(basis: Basis, scale: str, chosen: str | None) -> Decomposition:
+    """The decomposition over the population of the facet that is measured.
+
+    Raises
+    ------
+    QuantityError
+        For a facet that cannot be the object, and components of one system alone.
+    """
+    scale_of(scale)
+    if basis.system not in (None, "new"):
+        raise QuantityError(
+            explain(
+                f"this source is of {basis.system!r} alone, and coefficients compare levels",
+                do="Pass the fit, or components of all systems.",
+            )
+        )
+    measured = _object(basis, chosen)
+    if basis.latent is None:
+        part = decompositions(basis, scale, "new")[None]
+    else:
+        part = population(basis.latent, scale)
+    return replace(part, structure=replace(part.structure, object=measured))
 
 
 def _among_fitted(basis: Basis, scale: str, measured: str) -> Array:

@@ -34,7 +34,7 @@ from gstudy.variance.latent import GAUSSIAN
 from gstudy.variance.levels import differences, margin_of
 from gstudy.variance.remembered import remembered
 from gstudy.variance.trial_weights import averaged_set, cell_weights, object_rows
-from gstudy.variance.weights import Weights, bank_parts, weights_within
+from gstudy.variance.weights import Factor, Weights, bank_parts, weights_within
 
 if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
@@ -43,7 +43,15 @@ if TYPE_CHECKING:
     from gstudy.variance.latent import Latent
     from gstudy.variance.structure import Structure
 
-__all__ = ["Pair", "comparable", "cross_components", "pair_of", "shared_weights"]
+__all__ = [
+    "Pair",
+    "comparable",
+    "cross_components",
+    "pair_of",
+    "shared_factors",
+    "shared_weights",
+    "system_weights",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +177,8 @@ def pair_of(
         Labels of two fitted systems, A and B.
     design : mapping of str to int, optional
         A balanced design, in which both run the same levels of every facet that is not nested in
-        the object; by default each one's own trials as collected.
+        the object, except judges that a `Design` calls fresh; by default each one's own trials as
+        collected.
 
     Returns
     -------
@@ -184,22 +193,17 @@ def pair_of(
     latent = comparable(basis, baseline, other)
     labels = (baseline, other)
     parts = [decompose(latent.given(label), SCORE) for label in labels]
-    weights = _weights_of(basis, parts[0], labels, design)
+    weights = system_weights(basis, parts[0], labels, design)
     sets, crossed = cross_components(latent, baseline, other)
     if design is None:
-        factors = _shared_errors(basis, latent, labels, sets)
+        factors = [error for error, _ in shared_factors(basis, latent, labels, sets)]
     else:
-        # One design for both: each has the other's weights.
-        factors = [
-            np.atleast_2d(weights[0].q[index_set] - weights[0].claimed(index_set, None))
-            for index_set in sets
-        ]
+        # One design for both: each has the other's weights, but not its fresh judges.
+        factors = [np.atleast_2d(weights[0].crossed(index_set)) for index_set in sets]
     order = parts[0].sets
     joint = np.zeros((len(order), *latent.mu.shape))
     for index_set, factor, values in zip(sets, factors, crossed, strict=True):
-        # Of graded scores only components have a line: other sets share exactly nothing.
-        if index_set in order:
-            joint[order.index(index_set)] = np.tensordot(factor, values, axes=2)
+        joint[order.index(index_set)] = np.tensordot(factor, values, axes=2)
     own = [_contributed(part, each) for part, each in zip(parts, weights, strict=True)]
     return Pair(
         labels=labels,
@@ -235,7 +239,11 @@ def cross_components(
     """
     one, two = latent.given(baseline), latent.given(other)
     parts = _shared_variances(latent, baseline, other)
-    sets = tuple(one.structure.spanned(index_set for index_set, _, _ in parts))
+    known = [index_set for index_set, _, _ in parts]
+    sets = tuple(one.structure.spanned(known))
+    if one.family == GAUSSIAN:
+        # Without a link only components share anything.
+        sets = tuple(index_set for index_set in sets if index_set in known)
     n_levels = 1 if one.controlled is None else len(one.controlled.levels)
     values = np.zeros((len(sets), n_levels, n_levels, *latent.mu.shape))
     for i, j in np.ndindex(n_levels, n_levels):
@@ -250,10 +258,26 @@ def cross_components(
     return sets, values
 
 
-def _shared_errors(
+def shared_factors(
     basis: Basis, latent: Latent, labels: tuple[str, str], sets: Sequence[IndexSet]
-) -> list[Array]:
-    """q12_A less what the claim takes out of it, of the trials as collected."""
+) -> list[tuple[Array, Factor]]:
+    """What v12(A) counts with in the covariance of two systems' trials as collected.
+
+    Parameters
+    ----------
+    basis : Basis
+        Of a fit.
+    latent : Latent
+    labels : tuple of str
+    sets : sequence of frozenset of str
+        Without the object.
+
+    Returns
+    -------
+    list of (array (n_levels, n_levels), same or 0)
+        Of each set q12_A less what the claim takes out of it, the error; and what that is, the
+        covariance of the universe scores.
+    """
     structure = latent.structure.without_object()
 
     def share(index_set: IndexSet) -> Array:
@@ -261,7 +285,8 @@ def _shared_errors(
 
     claim = claim_of(basis.study, basis.structure)
     banks = bank_parts(structure, sets, claim, share, latent.controlled)
-    return [share(index_set) - banks.get(index_set, 0.0) for index_set in sets]
+    parts = [(share(index_set), banks.get(index_set, 0.0)) for index_set in sets]
+    return [(whole - bank, bank) for whole, bank in parts]
 
 
 def shared_weights(basis: Basis, labels: tuple[str, str], sets: Sequence[IndexSet]) -> list[Array]:
@@ -354,10 +379,31 @@ def _covariances(one: Latent, two: Latent, levels: tuple[int, int], shared: Arra
     return margin_covariances(margins[0], margins[1], flat).reshape(shared.shape)
 
 
-def _weights_of(
-    basis: Basis, part: Decomposition, labels: tuple[str, str], design: Mapping[str, Any] | None
+def system_weights(
+    basis: Basis,
+    part: Decomposition,
+    labels: Sequence[str],
+    design: Mapping[str, Any] | None,
 ) -> list[Weights]:
-    """The weights of each system's trials, or of a design twice."""
+    """The weights of each system's trials as collected, or for each those of one design.
+
+    Parameters
+    ----------
+    basis : Basis
+    part : Decomposition
+        Of one of the systems.
+    labels : sequence of str
+    design : mapping or None
+
+    Returns
+    -------
+    list of Weights
+
+    Raises
+    ------
+    QuantityError
+        For a design that is not usable.
+    """
 
     def within(own: Basis) -> dict[str | None, Weights]:
         return weights_within(
@@ -366,7 +412,7 @@ def _weights_of(
             own.study.object,
             design=design,
             cells=own.cells,
-            claim=claim_of(own.study, own.structure),
+            claim=claim_of(own.study, own.structure, design=design),
             controlled=part.controlled if design is None else _common(own),
         )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gstudy.display import Shown, Table, number, points
+from gstudy.errors import QuantityError, explain
 from gstudy.study.index_sets import close, set_name
 from gstudy.study.partition import split
 from gstudy.variance.basis import basis_of
@@ -210,7 +211,9 @@ def rerun_noise(
     draws = labelled(variance_drawing(basis, parts, design, part.structure.redrawn))
     return RerunNoise(
         draws=draws,
-        estimand=reported_score(basis, parts, design, claim_of(basis.study, part.structure)),
+        estimand=reported_score(
+            basis, parts, design, claim_of(basis.study, part.structure, design=design)
+        ),
         redrawn=redrawn,
         pinned=pinned,
         notes=(*basis.stamp(draws), *component_notes(basis, parts)),
@@ -240,12 +243,31 @@ def variance_drawing(
     -------
     array (chain, draw)
         Averaged over the systems.
+
+    Raises
+    ------
+    QuantityError
+        For a design that pins one of them, or is not usable.
     """
     structure = next(iter(parts.values())).structure
     kept = frozenset(structure.facets) - drawn - structure.object_set
-    claim = replace(claim_of(basis.study, structure), pinned=kept)
+    claim = claim_of(basis.study, structure, design=design)
+    _check_drawn(claim.named, drawn)
+    claim = replace(claim, pinned=kept)
     pairs = pairs_of(basis, parts, design, claim)
     return np.asarray(np.mean([total_error(part, weights) for part, weights in pairs], axis=0))
+
+
+def _check_drawn(pinned: Sequence[str], drawn: frozenset[str]) -> None:
+    both = [facet for facet in pinned if facet in drawn]
+    if both:
+        raise QuantityError(
+            explain(
+                f"{both[0]!r} is drawn anew here, and the design pins it",
+                given=f"pin={list(pinned)}",
+                do=f"Leave {both[0]!r} out of pin.",
+            )
+        )
 
 
 def inseparable(basis: Basis, structure: Structure) -> tuple[str, ...]:

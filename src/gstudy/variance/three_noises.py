@@ -215,7 +215,9 @@ def noises(
     draws = _labelled(rerun, total)
     return Noises(
         draws=draws,
-        estimand=reported_score(basis, parts, design, claim_of(basis.study, structure)),
+        estimand=reported_score(
+            basis, parts, design, claim_of(basis.study, structure, design=design)
+        ),
         tasks=facet,
         redrawn=tuple(f for f in structure.order if f in structure.redrawn),
         notes=(

@@ -26,18 +26,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gstudy.errors import QuantityError, explain
+from gstudy.study.designs import TRIALS, Design
 from gstudy.study.index_sets import IndexSet, close
 from gstudy.study.partition import split
 from gstudy.variance.claims import Claim
 from gstudy.variance.controlled import level_rows
-from gstudy.variance.designs import (
-    TRIALS,
-    check_universe,
-    following,
-    needed_counts,
-    read_design,
-)
+from gstudy.variance.designs import checked_counts, following, needed_counts
 from gstudy.variance.draws import Array
+from gstudy.variance.patterns import Count, Spread
 from gstudy.variance.trial_weights import Rows, cell_weights, known_errors, object_rows
 
 if TYPE_CHECKING:
@@ -51,12 +47,14 @@ __all__ = [
     "balanced",
     "bank_parts",
     "collected",
+    "level_products",
     "mean_weights",
     "weights_within",
 ]
 
 Factor = float | Array
-"""q_A: a number, or (n_levels, n_levels) with several controlled levels."""
+"""q_A: a number, or (n_levels, n_levels) with several controlled levels; of several balanced
+designs at a time, without controlled levels, (n_designs,)."""
 
 _NOTHING: IndexSet = frozenset()
 
@@ -75,11 +73,14 @@ class Weights:
     bank : mapping of frozenset of str to float or array (n_levels, n_levels)
         Of each set whose facets are all finite or pinned the part of q_A that is no error, the sum
         of W_g^2; others are left out.
+    apart : frozenset of str
+        Facets of which no two levels of the object share a level, as judges that are fresh.
     """
 
     q: Mapping[IndexSet, Factor]
     noise: Factor
     bank: Mapping[IndexSet, Factor] = field(default_factory=dict)
+    apart: IndexSet = _NOTHING
 
     def of(self, index_set: IndexSet, object_facet: str | None) -> Factor:
         """q_A of a set that may hold the object."""
@@ -90,48 +91,55 @@ class Weights:
         object; 0 of most."""
         return self.bank.get(index_set - {object_facet}, 0.0)
 
+    def crossed(self, index_set: IndexSet) -> Factor:
+        """q_A less what the claim takes out, of the covariance with another level of the object
+        under the same design; of a set without the object."""
+        if index_set & self.apart:
+            return 0.0 * self.q[index_set]
+        return self.q[index_set] - self.claimed(index_set, None)
+
 
 def balanced(
     structure: Structure,
-    counts: Mapping[str, float],
+    counts: Mapping[str, Count],
     sets: Iterable[IndexSet],
     *,
     claim: Claim | None = None,
     controlled: Controlled | None = None,
+    judges: str = "all",
 ) -> Weights:
-    """Weights of a fully crossed, balanced design: q_A = 1 / product of the counts.
+    """Weights of a balanced design: with every judge on every unit q_A = 1 / product of the counts.
 
     Parameters
     ----------
     structure : Structure
-    counts : mapping of str to float
+    counts : mapping of str to float or array (n_designs,)
         Levels of each facet as `read_design` gives them, of a nested facet per parent; infinity
-        is allowed.
+        is allowed. Arrays, for several designs at a time, only without controlled levels.
     sets : iterable of frozenset of str
     claim : Claim, optional
         By default nothing is finite or pinned.
     controlled : Controlled, optional
         The design is crossed with their levels, or nested in them, and weighs them so.
+    judges : str
+        Who judges what; see `patterns`.
 
     Returns
     -------
     Weights
     """
-    follows = following(structure)
-    own = {facet: counts.get(facet, 1) for facet in structure.facets if facet not in follows}
+    spread = Spread.of(structure, counts, following(structure), judges)
 
     def share(index_set: IndexSet) -> Factor:
-        n_levels = math.prod(own.get(facet, 1) for facet in index_set)
-        return _spread(structure, index_set, controlled) / n_levels
+        return level_products(structure, index_set, controlled) / spread.levels(index_set)
 
     reduced = _reduced(sets, structure.object)
-    absorbed = math.prod(counts[facet] for facet in structure.absorbed)
-    n_trials = math.prod(own[facet] for facet in own if facet != structure.object) * absorbed
     each: Factor = 1.0 if controlled is None else controlled.weights**2
     return Weights(
         {index_set: share(index_set) for index_set in reduced},
-        each / (n_trials * counts.get(TRIALS, 1)),
+        each / (spread.trials * counts.get(TRIALS, 1)),
         bank_parts(structure, reduced, claim or Claim(), share, controlled),
+        spread.apart,
     )
 
 
@@ -218,9 +226,10 @@ def weights_within(
         none where no data were collected.
     """
     if design is not None:
-        counts = read_design(structure, design)
-        check_universe(counts, (claim or Claim()).finite)
-        return {None: balanced(structure, counts, sets, claim=claim, controlled=controlled)}
+        judges = Design.read(design).judges
+        counts = checked_counts(structure, design, (claim or Claim()).finite)
+        found = balanced(structure, counts, sets, claim=claim, controlled=controlled, judges=judges)
+        return {None: found}
     if cells is None:
         raise QuantityError(
             explain(
@@ -229,10 +238,10 @@ def weights_within(
                 do="Pass design={facet: number of levels}.",
             )
         )
-    found = collected(
+    own = collected(
         cells, sets, object_facet, structure=structure, claim=claim, controlled=controlled
     )
-    return {None: mean_weights(found.values()), **found}
+    return {None: mean_weights(own.values()), **own}
 
 
 def mean_weights(parts: Iterable[Weights]) -> Weights:
@@ -341,8 +350,22 @@ def _agreeing(structure: Structure, index_set: IndexSet, controlled: Controlled 
     return controlled.agree(close(index_set, structure.nesting))
 
 
-def _spread(structure: Structure, index_set: IndexSet, controlled: Controlled | None) -> Factor:
-    """Products of the weights of two levels, of those that can have a level in common."""
+def level_products(
+    structure: Structure, index_set: IndexSet, controlled: Controlled | None
+) -> Factor:
+    """w_l w_l' of each pair of controlled levels that can have a level of the set in common.
+
+    Parameters
+    ----------
+    structure : Structure
+    index_set : frozenset of str
+    controlled : Controlled or None
+        Without several controlled levels it is 1.
+
+    Returns
+    -------
+    float or array (n_levels, n_levels)
+    """
     if controlled is None:
         return 1.0
     products = np.outer(controlled.weights, controlled.weights)

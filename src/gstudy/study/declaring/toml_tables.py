@@ -15,7 +15,8 @@ __all__ = ["read_arguments", "read_toml"]
 
 _FACET_KEYS = ("role", "column", "nested_in", "reason", "universe", "varies")
 _MODEL_KEYS = ("interactions", "keep", "on_failed_run", "on_missing_score")
-_TABLES = ("facets", "controlled", "model", "priors")
+_TABLES = ("facets", "controlled", "model", "priors", "design", "cost", "assumed")
+_AS_THEY_ARE = ("controlled", "priors", "cost", "assumed")
 _PLAIN_KEYS = (
     "data",
     "score",
@@ -115,7 +116,9 @@ def read_arguments(tables: object, base: Path | None) -> dict[str, Any]:
     model = _table(table.get("model", {}), "model")
     _check_keys(model, _MODEL_KEYS, "model.")
     arguments = {key: table[key] for key in _PLAIN_KEYS if key in table} | dict(model)
-    arguments |= {key: table[key] for key in ("controlled", "priors") if key in table}
+    arguments |= {key: table[key] for key in _AS_THEY_ARE if key in table}
+    if "design" in table:
+        arguments["designs"] = _table(table["design"], "design")
     arguments["facets"] = [
         _facet(name, value, is_object=name == table.get("object"))
         for name, value in _table(table.get("facets", {}), "facets").items()

@@ -1,0 +1,143 @@
+"""Prices of designs: what is paid once, per system, per unit and per call."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from assigned import assigned
+from designs import study_of, within
+
+import gstudy as gs
+from gstudy.errors import QuantityError
+from gstudy.planning.prices import price
+from gstudy.planning.terms import score_terms
+from gstudy.study.designs import JUDGES
+
+AGENT = study_of(
+    "task",
+    "env",
+    within("rollout", "system", "task", "env"),
+    gs.Facet("judge", role="error"),
+    within("wording", "judge", role="error"),
+    object="system",
+)
+COUNTS = {"task": 5, "env": 2, "rollout": 3, "judge": 4, "wording": 2}
+
+
+def test_each_unit_by_itself() -> None:
+    def of(facet: str, systems: int = 1) -> float:
+        return float(price(AGENT, {facet: 1.0}, COUNTS, systems=systems))
+
+    for systems in (1, 3):
+        assert of("task", systems) == 5
+        assert of("env", systems) == 2
+        assert of("rollout", systems) == 5 * 2 * 3 * systems
+        assert of("wording", systems) == 8
+        assert of("judge", systems) == of("trials", systems) == 5 * 2 * 3 * 4 * 2 * systems
+        assert of("system", systems) == systems
+    mixed = {"task": 25.0, "rollout": 1.0, "judge": 0.02}
+    expected = sum(each * of(facet, 3) for facet, each in mixed.items())
+    assert price(AGENT, mixed, COUNTS, systems=3) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize("judges", JUDGES)
+def test_calls_are_the_rows_of_the_assignment(judges: str) -> None:
+    for task, rollout, judge, call in itertools.product([1, 3], [1, 4], [1, 3], [1, 2]):
+        study = study_of(
+            "task",
+            within("rollout", "task"),
+            gs.Facet("judge", role="error"),
+            within("call", "rollout", "judge"),
+        )
+        counts = {"task": task, "rollout": rollout, "judge": judge, "call": call}
+        rows = assigned(counts, judges, inside=("call",))
+        for cost in (None, {"judge": 1.0}, {"trials": 1.0}):
+            assert price(study, cost, counts, judges=judges) == len(rows)
+        calls = rows[["task", "rollout", "judge", "call"]].drop_duplicates()
+        assert price(study, {"call": 1.0}, counts, judges=judges) == len(calls)
+        runs = rows[["task", "rollout"]].drop_duplicates()
+        assert price(study, {"rollout": 1.0}, counts, judges=judges) == len(runs)
+
+
+def test_cyclic_judges_calls(oracle: Any) -> None:
+    given = oracle("published")["cyclic_judge"]
+    study = study_of("scenario", within("generation", "scenario"), gs.Facet("judge", role="error"))
+    counts = {"scenario": given["n_scenario"], "generation": 1, "judge": given["n_judge"]}
+    names = {"one": "one judge", "all": "all judges", "round robin": "round robin"}
+    for judges, name in names.items():
+        assert price(study, {"judge": 1}, counts, judges=judges) == given["calls"][name]
+
+
+def test_many_designs_at_a_time() -> None:
+    tasks = np.array([5.0, 10.0, 20.0])
+    found = price(AGENT, {"task": 25, "judge": 0.5}, {**COUNTS, "task": tasks})
+    alone = [price(AGENT, {"task": 25, "judge": 0.5}, {**COUNTS, "task": n}) for n in tasks]
+    assert np.asarray(found).tolist() == alone
+
+
+def test_trials_that_are_counted() -> None:
+    study = gs.Study(
+        successes="k", trials="n", facets=[gs.Facet("task", role="legitimate")], object="system"
+    )
+    assert price(study, None, {"task": 10, "trials": 8}, systems=2) == 160
+    facets = [gs.Facet("task", role="legitimate"), within("run", "task")]
+    named = gs.Study(
+        successes="k",
+        trials="n",
+        facets=[facets[0], gs.Facet("run", role="legitimate", nested_in=["task"], column="n")],
+    )
+    assert price(named, {"run": 2.0}, {"task": 10, "run": 8}) == 160
+
+
+def test_controlled_levels_are_paid_for() -> None:
+    domain = gs.Facet("domain", role="controlled")
+    study = study_of(domain, within("task", "domain"), within("rollout", "task"))
+    vc = gs.assume(
+        study,
+        {"task": 1.0, "rollout": 0.5},
+        mu=0.0,
+        scale="logit",
+        fixed={"domain": {"x": -0.5, "y": 0.0, "z": 0.5}},
+    )
+    terms = score_terms(vc)
+    counts = terms.counts({"task": 10, "rollout": 4})
+    assert terms.price(None, counts) == 3 * 10 * 4
+    assert terms.price({"task": 1}, counts) == 30
+    assert terms.price({"domain": 7}, counts) == 21
+
+
+def test_costs_that_cannot_be() -> None:
+    with pytest.raises(QuantityError, match=r"unknown facet 'rolout'.*Did you mean 'rollout'"):
+        price(AGENT, {"rolout": 1.0}, COUNTS)
+    for value in (-1, math.nan, math.inf, "3", True, None):
+        with pytest.raises(QuantityError, match="the price of 'task' is not usable"):
+            gs.Cost({"task": value})  # type: ignore[dict-item]
+    for empty in ({}, {"task": 0}):
+        with pytest.raises(QuantityError, match="nothing has a price"):
+            gs.Cost(empty)
+    with pytest.raises(QuantityError, match="a cost is a mapping"):
+        gs.Cost([("task", 1)])  # type: ignore[arg-type]
+    with pytest.raises(QuantityError, match="several systems"):
+        price(study_of("task"), None, {"task": 5}, systems=2)
+
+
+@pytest.mark.parametrize("judges", JUDGES)
+@pytest.mark.parametrize("parents", [("judge",), ("task", "judge"), ("rollout", "judge")])
+def test_what_is_nested_in_the_judge_is_counted(judges: str, parents: tuple[str, ...]) -> None:
+    study = study_of(
+        "task",
+        "env",
+        within("rollout", "task", "env"),
+        gs.Facet("judge", role="error"),
+        within("wording", *parents, role="error"),
+    )
+    found = [*{facet for p in parents for facet in study.closure(p)}, "wording"]
+    for task, env, rollout, judge in itertools.product([1, 4], [1, 2], [1, 3], [1, 2, 5]):
+        counts = {"task": task, "env": env, "rollout": rollout, "judge": judge, "wording": 2}
+        rows = assigned(counts, judges, inside=("wording",))
+        expected = len(rows[found].drop_duplicates())
+        assert price(study, {"wording": 1.0}, counts, judges=judges) == expected
