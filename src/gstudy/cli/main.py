@@ -1,7 +1,8 @@
-"""The command line: `gstudy init | check | fit | budget | report | demo`."""
+"""The command line: `gstudy init | check | fit | budget | designs | report | demo`."""
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from typer.core import TyperGroup
 from gstudy.cli.budget import budget_command
 from gstudy.cli.check import check_command
 from gstudy.cli.demo import demo_command
+from gstudy.cli.designs import designs_command
 from gstudy.cli.exits import ending_plainly
 from gstudy.cli.fit import fit_command
 from gstudy.cli.init import init_command
@@ -17,6 +19,9 @@ from gstudy.cli.postponed import leave_out
 from gstudy.cli.report import report_command
 
 __all__ = ["app", "run"]
+
+GARBAGE_THRESHOLD = 200_000
+"""New objects before a look for cycles among them."""
 
 
 class _Commands(TyperGroup):
@@ -47,6 +52,9 @@ app = typer.Typer(
 
 def run() -> None:
     """The entry point of the `gstudy` script."""
+    # Importing and compiling make millions of objects that stay: looking through them for cycles
+    # after every few hundred new ones takes a third of a second.
+    gc.set_threshold(GARBAGE_THRESHOLD)
     leave_out("dask")
     app(prog_name="gstudy")
 
@@ -75,5 +83,6 @@ app.command("init")(init_command)
 app.command("check")(check_command)
 app.command("fit")(fit_command)
 app.command("budget")(budget_command)
+app.command("designs")(designs_command)
 app.command("report")(report_command)
 app.command("demo")(demo_command)

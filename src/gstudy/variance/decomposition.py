@@ -59,6 +59,9 @@ __all__ = [
 
 SCORE = "score"
 LOGIT = "logit"
+MOST_NUMBERS = 20_000_000
+"""Decompositions of all systems are kept together up to about so many numbers, 160 MB."""
+
 # Residual variance of a logistic trial on the logit scale.
 _LOGISTIC_VARIANCE = math.pi**2 / 3
 
@@ -334,8 +337,19 @@ def decompositions(basis: Basis, scale: str, system: str | None) -> dict[str | N
     whole = system is None and not known
     if whole or (isinstance(system, str) and system == "new"):
         return {None: population(latent, scale)}
-    labels = list(known) if system is None else [find_level(system, known, latent.object)]
-    return {label: decompose(latent.given(label), scale) for label in labels}
+    if system is not None:
+        label = find_level(system, known, latent.object)
+        return {label: decompose(latent.given(label), scale)}
+    if len(known) * latent.mu.size * 2 ** len(latent.structure.facets) > MOST_NUMBERS:
+        return _of_every_level(basis, scale)
+    return remembered(basis, ("decompositions", scale), lambda own: _of_every_level(own, scale))
+
+
+def _of_every_level(basis: Basis, scale: str) -> dict[str | None, Decomposition]:
+    """Of each fitted level of the object, given."""
+    latent = basis.latent
+    assert latent is not None
+    return {label: decompose(latent.given(label), scale) for label in latent.object_effects}
 
 
 def population(latent: Latent, scale: str) -> Decomposition:
