@@ -166,6 +166,8 @@ def test_a_peak_is_what_the_formula_says():
     assert direct == 330_000_000 + 600 * (few + 6000) + 100_000_000 + sampled
     every = peak_memory(cells, 60, sampler="pymc", store_effects=None, **how)
     assert every == 700_000_000 + (600 + 5 * 8 * 3 * 500) * (few + 6000)
+    again = peak_memory(cells, 60, sampler="pymc", store_effects=None, keep_every=4, **how)
+    assert again == 700_000_000 + (600 + 8 * 3 * (700 + 2000) + 2 * 8 * 3 * 500) * (few + 6000)
     assert [size_text(n) for n in (5, 2_500_000, 1_310_000_000)] == ["1 kB", "2.5 MB", "1.3 GB"]
 
 
@@ -185,8 +187,11 @@ def test_a_large_fit_tells_its_memory():
         store_effects=None,
         until=None,
     )
-    told = size_text(found.peak_memory(sampler="direct"))
-    line = f"4 x 1,000 draws of 12,260 effects: about {told} of memory at the peak\n"
+    told, again = (size_text(found.peak_memory(sampler="direct", keep_every=n)) for n in (1, 4))
+    line = (
+        f"4 x 1,000 draws of 12,260 effects: about {told} of memory at the peak, {again} in a "
+        "longer refit if a gate fails\n"
+    )
     assert large.memory_line(found, settings) == line
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gstudy.model.chains import run_stored
 from gstudy.model.parameterisation import RESIDUAL, Parameterisation
 from gstudy.model.recovered import recovered_draws
+from gstudy.model.settings import REFIT_KEEP_EVERY
 from gstudy.model.sweep import recover, redraw_shifts, shifting_pairs
 from gstudy.study.assessment import LARGEST_STORED
 from gstudy.study.memory import size_text
@@ -113,17 +114,24 @@ def large_drawing(assessment: Assessment, p: Parameterisation, stream: int) -> D
 
 
 def memory_line(assessment: Assessment, settings: Settings) -> str:
-    """What a fit is going to take, told before it starts."""
-    peak = assessment.peak_memory(
-        settings.draws * settings.keep_every,
-        settings.chains,
-        tune=settings.tune,
-        sampler=settings.sampler,
-        store_effects=settings.store_effects,
+    """What a fit is going to take, told before it starts; also of the refit if a gate fails."""
+    first, again = (
+        size_text(
+            assessment.peak_memory(
+                settings.draws,
+                settings.chains,
+                tune=settings.tune,
+                sampler=settings.sampler,
+                store_effects=settings.store_effects,
+                keep_every=keep_every,
+            )
+        )
+        for keep_every in (settings.keep_every, REFIT_KEEP_EVERY)
     )
     effects = sum(component.n_levels for component in assessment.cells.components)
     size = f"{settings.chains} x {settings.draws:,} draws of {effects:,} effects"
-    return f"{size}: about {size_text(peak)} of memory at the peak\n"
+    more = "" if again == first else f", {again} in a longer refit if a gate fails"
+    return f"{size}: about {first} of memory at the peak{more}\n"
 
 
 class Found:

@@ -41,13 +41,14 @@ def peak_memory(
     sampler: str,
     store_effects: bool | None,
     integrated: int | None = None,
+    keep_every: int = 1,
 ) -> int:
     """Bytes of the whole process at its peak, within a quarter.
 
-    With D = 8 bytes x chains x draws and W = 8 bytes x chains x (tune + draws), since nutpie holds
-    tuning draws too: ``max(W + 2 D, 5 D)`` per effect. On the direct path effects of components
-    with more than 5,000 levels take W / 4, and nothing afterwards; those that are integrated out
-    take nothing while it samples, and D where their draws are kept.
+    With D = 8 bytes x chains x draws and W = 8 bytes x chains x (tune + draws x keep_every), since
+    nutpie holds tuning draws too: ``max(W + 2 D, 5 D)`` per effect. On the direct path effects of
+    components with more than 5,000 levels take W / 4, and nothing afterwards; those that are
+    integrated out take nothing while it samples, and D where their draws are kept.
 
     Parameters
     ----------
@@ -61,6 +62,8 @@ def peak_memory(
         As in `gstudy.fit`.
     integrated : int, optional
         Place of the component whose effects the direct path integrates out.
+    keep_every : int
+        Draws made for each one kept.
 
     Returns
     -------
@@ -77,6 +80,7 @@ def peak_memory(
             chains=chains,
             sampler=sampler,
             store_effects=store_effects,
+            keep_every=keep_every,
         )
         stored = drawn.n_levels <= LARGEST_STORED or bool(store_effects)
         per_level = PER_EFFECT + stored * _DOUBLE * chains * draws
@@ -91,7 +95,7 @@ def peak_memory(
         else:
             few += effects
     kept = _DOUBLE * chains * draws
-    sampled = _DOUBLE * chains * (tune + draws)
+    sampled = _DOUBLE * chains * (tune + draws * keep_every)
     found = PROGRAM[sampler] + PER_EFFECT * (few + many)
     if sampler == "direct" and many and not own:
         return found + WORKING + sampled * (few + many // 4) + kept * few
