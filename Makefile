@@ -49,6 +49,7 @@ readme: environment
 	$(BIN)/python tools/check_readme.py docs/studies.md
 	$(BIN)/python tools/check_readme.py docs/logs.md
 	$(BIN)/python tools/check_readme.py docs/clusters.md
+	$(BIN)/python tools/check_readme.py docs/designs.md
 
 ci:
 	bash .ci/run

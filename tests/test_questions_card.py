@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 import gstudy as gs
 from gstudy.fits.many import Fits
-from gstudy.questions.card import STATEMENT, EvaluationCard, band, evaluation_card
+from gstudy.questions.card import STATEMENT, EvaluationCard, evaluation_card
+from gstudy.questions.card_cells import band
 from gstudy.study.estimable import assess as assess_design
 from gstudy.study.parts import split_by
 
@@ -91,6 +92,63 @@ def test_a_joint_fit_with_shared_sds_says_whose_the_variances_are(joint: gs.Fit)
     assert "The systems share one set of sds" in str(card)
 
 
+def test_the_next_step_gains_most_per_trial(card: EvaluationCard, fits: Fits) -> None:
+    told = {entry["system"]: entry["next_step"] for entry in card.json(0.9)["systems"]}
+    for label, fit in fits.items():
+        rows = gs.next_steps(fit).summary(0.9)
+        more = rows[rows["kind"] == "more levels"]
+        best = more.loc[more["gain"].idxmax()]
+        entry = told[label]
+        assert entry["step"] == best.name
+        assert (entry["facet"], entry["before"], entry["after"]) == ("task", 8.0, 16.0)
+        assert entry["added_trials"] == best["added_trials"] == 24
+        assert entry["half_width"] == pytest.approx(best[["mean", "lower", "upper"]].to_dict())
+        assert entry["gain_per_trial"]["upper"] == pytest.approx(best["gain_upper"])
+        # Trials are as many either way, and twice the tasks halve all that twice the rollouts do.
+        assert entry["probability"] == 1.0
+        text = f"task: 8 to 16 (to \N{PLUS-MINUS SIGN}{100 * best['mean']:.1f} points)"
+        assert card.table().frame.loc["next step", label] == text
+    assert "Next step: the single enlargement" in str(card)
+
+
+def test_a_joint_fit_has_one_next_step_for_all(joint: gs.Fit) -> None:
+    plain = evaluation_card(joint).json()
+    assert [entry["next_step"] for entry in plain["systems"]] == [None] * 3
+    rows = gs.next_steps(joint).summary()
+    step = plain["all_systems"]["next_step"]
+    assert step["half_width"]["mean"] == pytest.approx(rows.loc[step["step"], "mean"], rel=1e-12)
+
+
+def test_no_next_step_is_named_that_the_data_leave_open() -> None:
+    """Each task ran in an environment of its own: more of one alone may help, or not at all."""
+    rows = pd.DataFrame(
+        [
+            {"task": t, "environment": t, "rollout": r, "passed": (t + r) % 2}
+            for t in range(6)
+            for r in range(4)
+        ]
+    )
+    facets = [
+        gs.Facet("task", role="legitimate"),
+        gs.Facet("environment", role="legitimate"),
+        gs.Facet("rollout", role="legitimate", nested_in=["task", "environment"]),
+    ]
+    fit = fit_by_hand(assess_design(gs.Study(score="passed", facets=facets), rows))
+    card = evaluation_card(fit)
+    validate(card.json())
+    assert card.json()["systems"][0]["next_step"] is None
+    assert "Next step" not in str(card)
+    # One rollout of each task: whose variance the residual is changes nothing for tasks.
+    facets = [facets[0], gs.Facet("rollout", role="legitimate", nested_in=["task"])]
+    one = rows[rows["rollout"] == 0].assign(passed=[0, 1] * 3)
+    single = fit_by_hand(assess_design(gs.Study(score="passed", facets=facets), one))
+    entry = evaluation_card(single).json()["systems"][0]["next_step"]
+    assert entry["facet"] == "task"
+    assert entry["half_width"]["mean"] == pytest.approx(
+        gs.next_steps(single).summary().loc["task: 6 to 12", "mean"]
+    )
+
+
 def test_json_follows_its_schema(card: EvaluationCard) -> None:
     plain = card.json(0.9)
     validate(plain)
@@ -161,3 +219,47 @@ def test_what_has_no_card_is_named(fits: Fits) -> None:
         evaluation_card("run.nc")
     with pytest.raises(gs.QuantityError, match="an evaluation card is of a fit"):
         evaluation_card(Fits(dict(fits), fits.study, "task"))
+
+
+def test_separate_runs_side_by_side_are_the_fits_of_each_system(
+    card: EvaluationCard, fits: Fits
+) -> None:
+    beside = evaluation_card(Fits.of(dict(fits.items())))
+    pd.testing.assert_frame_equal(beside.summary(), card.summary())
+    assert not any("sampled otherwise" in note for note in beside.notes)
+
+
+def test_runs_of_a_study_without_an_object_are_named_by_their_keys() -> None:
+    _, frame = small_study()
+    task = gs.Facet("task", role="legitimate")
+    rollout = gs.Facet("rollout", role="legitimate", nested_in=["task"])
+    study = gs.Study(score="passed", facets=[task, rollout])
+    runs = {
+        name: fit_by_hand(assess_design(study, part.drop(columns="system")))
+        for name, part in frame.groupby("system")
+    }
+    card = evaluation_card(Fits.of(runs))
+    assert list(card.summary().index) == ["A", "B:1", "C/2"]
+    rates = frame.groupby("system")["passed"].mean()
+    assert card.summary()["rate"].to_dict() == pytest.approx(rates.to_dict())
+    # One of them ran a single task: its universe is another.
+    alone = frame[(frame["system"] == "A") & (frame["task"] == "007")].drop(columns="system")
+    few = fit_by_hand(assess_design(study, alone))
+    told = evaluation_card(Fits.of({"all": runs["A"], "one": few})).notes
+    assert "The replication universe is that of all; one sampled otherwise." in told
+
+
+def test_many_systems_stand_one_below_the_other(fits: Fits) -> None:
+    one = next(iter(fits.values()))
+    many = evaluation_card(Fits(dict.fromkeys("abcdef", one), fits.study, "system")).table().frame
+    few = evaluation_card(Fits(dict.fromkeys("abcd", one), fits.study, "system")).table().frame
+    assert (few.index.name, many.index.name) == ("card", "system")
+    # One fit under several names has the sds of all of them.
+    assert list(many.index) == ["all systems", *"abcdef"]
+    assert many.loc["c"].to_dict() == few["c"].to_dict()
+
+
+def test_the_universe_says_what_was_sampled_once(card: EvaluationCard) -> None:
+    text = " ".join(str(card).split())
+    assert "task (legitimate, sampled)" in text
+    assert "yes" not in text

@@ -87,6 +87,38 @@ def test_tasks_that_some_systems_did_not_run_average_over_the_others() -> None:
     )
 
 
+def test_each_system_has_its_own_tasks_whatever_their_labels() -> None:
+    _, frame = small_study()
+    own = gs.Facet("task", role="legitimate", nested_in=["system"])
+    study = gs.Study(score="passed", object="system", facets=[own, ROLLOUT])
+    assert study.redrawn_on_rerun() == {"rollout"}
+    fit = fit_by_hand(assess_design(study, frame))
+    table = task_table(fit)
+    observed = table.observed
+    pairs = frame.groupby(["system", "task"])["passed"]
+    right = {tuple(key): value for key, value in pairs.mean().items()}
+    names = {(s, t): name for name in observed.index for s, t in right if name == f"{s}:{t}"}
+    # Colons in labels are escaped, so that names stay apart: those without one are looked at.
+    assert len(observed) == len(right) == 24
+    assert len(set(observed.index)) == 24
+    assert len(names) == 12
+    for key, name in names.items():
+        assert observed.loc[name, "rate"] == pytest.approx(right[key], rel=1e-12)
+    assert (observed["n_trials"] == 3).all()
+    assert (observed["n_systems"] == 1).all()
+    effects = fit.effects("system:task")
+    cells = fit.design.cells
+    place = next(i for i, c in enumerate(cells.components) if c.name == "system:task")
+    pair = (cells.labels["system"].index("C/2"), cells.labels["task"].index("007"))
+    column = [tuple(row) for row in cells.levels[place].tolist()].index(pair)
+    eta = fit.mu + fit.effects("system").sel(system="C/2").values + effects.values[..., column]
+    drawn = table.draws.sel(task="C/2:007").values
+    np.testing.assert_allclose(drawn, 1 / (1 + np.exp(-eta)), rtol=1e-12)
+    assert table.estimand == "pass rate of each task in the data"
+    assert "mean over" not in str(table)
+    assert len(task_table(fit, system="A").observed) == 8
+
+
 @pytest.mark.parametrize(
     ("passed", "count"),
     [

@@ -57,8 +57,41 @@ def test_python_blocks_print_what_is_shown(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_command_prints_what_is_shown(tmp_path: Path) -> None:
     shown = README.read_text(encoding="utf-8")
-    assert "$ gstudy demo\nairline.csv: 200 trials" in shown
+    for command in ("demo", "budget gstudy-demo/run.nc"):
+        assert f"$ gstudy {command}\nairline.csv: 200 trials" in shown
     assert_same_but_for_sampling(regenerated(tmp_path, "console"), shown)
+
+
+def first_screen(markdown: str) -> list[str]:
+    """The first lines as a page shows them: no fences, no empty lines between paragraphs."""
+    lines, inside = list[str](), False
+    for line in markdown.splitlines():
+        if line.startswith("```"):
+            inside = not inside
+        elif inside or line:
+            lines.append(line)
+    return lines[:25]
+
+
+def test_the_first_screen_answers_shows_and_says_how() -> None:
+    shown = README.read_text(encoding="utf-8")
+    lines = first_screen(shown)
+    assert max(map(len, lines)) <= 100
+    text = "\n".join(lines)
+    # What people search for, before everything else; the theory comes later.
+    for word in ("re-run", "tasks", "judge", "eval", "benchmark", "noise"):
+        assert word in "\n".join(lines[:3])
+    for word in ("variance component", "G study", "generalizability", "posterior", "Bayes"):
+        assert word not in text
+    for told in ("make demo", "gstudy budget trials.csv", "gstudy budget logs/"):
+        assert told in text
+    # Score, budget and re-run stand in it, as `gstudy budget` prints them.
+    begin = lines.index("$ gstudy demo") + 1
+    part = lines[begin : lines.index("...")]
+    whole = shown[shown.index("$ gstudy budget gstudy-demo/run.nc\n") :].splitlines()[1:]
+    assert part == whole[: len(part)]
+    assert [line for line in part if line.startswith(("Score", "Where", "Re-run"))]
+    assert part[-1].endswith("95 times in 100.")
 
 
 def test_outputs_are_80_columns_wide_at_most() -> None:

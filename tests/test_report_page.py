@@ -26,6 +26,7 @@ from gstudy.display import Table
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import assess as assess_draws
 from gstudy.fits.many import Fits
+from gstudy.report.answer import answer_lines
 from gstudy.report.page import Report, build_report
 from gstudy.report.spreadsheets import harmless, table_csv
 from gstudy.study.estimable import assess
@@ -86,6 +87,7 @@ def test_every_section_that_the_data_can_answer_is_there(report: Report) -> None
         "claim",
         "scores",
         "budget",
+        "next-steps",
         "components",
         "icc",
         "tasks",
@@ -201,6 +203,34 @@ def test_the_answer_has_the_numbers_of_the_library(fit: Fit, page: str) -> None:
     assert f"moves the score by up to {apart:.1f} points" in text
     shares = budget.summary()["share"]
     assert f"The largest source of that is {shares.idxmax()}: {100 * shares.max():.0f}%" in text
+
+
+def test_the_next_steps_are_those_of_the_library(fit: Fit, report: Report) -> None:
+    section = next(s for s in report.json()["sections"] if s["key"] == "next-steps")
+    assert section["title"] == "What to run next"
+    [figure] = section["figures"]
+    assert figure["file"] == "figures/next-steps.png"
+    table = section["tables"]["next_steps"]
+    summary = gs.next_steps(fit).summary()
+    found = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
+    assert list(found) == list(summary.index)
+    for name, row in found.items():
+        assert row["half-width"] == pytest.approx(summary.loc[name, "mean"], rel=1e-12)
+    assert "## What to run next" in report.markdown()
+    assert "(figures/next-steps.png)" in report.markdown()
+    study, frame = small_study(cost={"task": 25, "rollout": 0.4})
+    priced = build_report(fit_by_hand(assess(study, frame)))
+    [tables] = [s.tables for s in priced.sections if s.key == "next-steps"]
+    assert "added cost" in tables["next_steps"].frame
+
+
+def test_what_has_one_level_is_named_as_one() -> None:
+    study, frame = small_study()
+    facets = [*study.facets, gs.Facet("benchmark", role="controlled")]
+    wider = gs.Study(score="passed", facets=facets)
+    fit = fit_by_hand(assess(wider, frame.assign(benchmark="quiz")))
+    told = " ".join(answer_lines(fit))
+    assert "A re-run of the same tasks and benchmark moves the score" in told
 
 
 def schema(name: str) -> dict[str, Any]:

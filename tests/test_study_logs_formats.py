@@ -104,25 +104,75 @@ def test_tau2_bench_without_a_trial_number_and_without_simulations(shared: Path)
         gs.read_logs(shared / "raw" / "tau2_HEAD_results_format.json")
 
 
-def test_tau2_bench_simulations_in_files_of_their_own(tmp_path: Path) -> None:
-    info = {
-        "agent_info": {"llm": "m", "implementation": "llm_agent"},
-        "user_info": {"llm": "u"},
-        "environment_info": {"domain_name": "retail"},
+def simulation(
+    name: str, task: str, trial: int, reward: float | None, ended: str
+) -> dict[str, Any]:
+    """A SimulationRun as tau2-bench's data model dumps it (src/tau2/data_model/simulation.py)."""
+    basis = {"db_check": None, "env_assertions": None, "action_checks": None, "nl_assertions": None}
+    told = {"reward": reward, **basis, "reward_basis": ["DB"], "reward_breakdown": {"DB": reward}}
+    return {
+        "id": name,
+        "task_id": task,
+        "timestamp": "2026-01-02T03:04:05",
+        "start_time": "2026-01-02T03:04:05",
+        "end_time": "2026-01-02T03:05:05",
+        "duration": 60.0,
+        "termination_reason": ended,
+        "agent_cost": 0.1,
+        "user_cost": 0.1,
+        "reward_info": None if reward is None else told,
+        "messages": [{"role": "assistant", "content": "Hi"}],
+        "ticks": None,
+        "trial": trial,
+        "seed": 300,
+        "mode": "half_duplex",
+        "info": None,
     }
-    document(tmp_path / "results.json", {"timestamp": "x", "info": info, "tasks": []})
+
+
+def in_a_folder(folder: Path, runs: list[dict[str, Any]], name: str = "results.json") -> Path:
+    """What Results.save writes in the format "dir": metadata with an index, a file for each run."""
+    info = {
+        "git_commit": "c",
+        "num_trials": 5,
+        "max_steps": 200,
+        "max_errors": 10,
+        "user_info": {"implementation": "user_simulator", "llm": "u", "llm_args": {}},
+        "agent_info": {"implementation": "llm_agent", "llm": "m", "llm_args": {}},
+        "environment_info": {"domain_name": "retail", "policy": "p", "tool_defs": None},
+        "seed": 300,
+    }
+    index = [
+        {
+            "id": run["id"],
+            "task_id": run["task_id"],
+            "trial": run["trial"],
+            "reward": run["reward_info"] and run["reward_info"]["reward"],
+            "termination_reason": run["termination_reason"],
+            "agent_cost": 0.1,
+            "duration": 60.0,
+        }
+        for run in runs
+    ]
+    tasks = [{"id": task} for task in sorted({run["task_id"] for run in runs})]
+    whole = {"timestamp": "x", "info": info, "tasks": tasks, "simulation_index": index}
+    for run in runs:
+        document(folder / "simulations" / f"{run['id']}.json", run)
+    return document(folder / name, whole)
+
+
+def test_tau2_bench_simulations_in_files_of_their_own(tmp_path: Path) -> None:
     runs = [
-        ("a", 0, {"reward": 1.0}, "user_stop"),
-        ("a", 1, {"reward": 0.0}, "max_steps"),
+        ("a", 0, 1.0, "user_stop"),
+        ("a", 1, 0.0, "max_steps"),
         ("b", 0, None, "infrastructure_error"),
         ("b", 1, None, "user_stop"),
-        ("b", 2, {"reward": 0.0}, "agent_error"),
+        ("b", 2, 0.0, "agent_error"),
         ("b", 3, None, "timeout"),
-        ("b", 4, {"reward": 0.0}, "user_error"),
+        ("b", 4, 0.0, "user_error"),
+        ("b", 5, 0.0, "context_window_exceeded"),
     ]
-    for i, (task, trial, reward, ended) in enumerate(runs):
-        run = {"id": str(i), "task_id": task, "termination_reason": ended, "trial": trial}
-        document(tmp_path / "simulations" / f"{i}.json", {**run, "reward_info": reward})
+    in_a_folder(tmp_path, [simulation(str(i), *run) for i, run in enumerate(runs)])
     found = gs.read_logs(tmp_path)
     assert rows(found, "environment", "task", "rollout", "outcome", "reason") == [
         ("retail", "a", "0", "scored", ""),
@@ -132,8 +182,32 @@ def test_tau2_bench_simulations_in_files_of_their_own(tmp_path: Path) -> None:
         ("retail", "b", "2", "scored", ""),
         ("retail", "b", "3", "failed", "timeout"),
         ("retail", "b", "4", "failed", "user_error"),
+        ("retail", "b", "5", "failed", "context_window_exceeded"),
     ]
+    assert rows(found, "system", "agent", "user_simulator")[0] == ("m", "llm_agent", "u")
     assert set(found.skipped["why"]) == {"it is read with results.json, one folder up"}
+    assert not found.notes
+
+
+def test_tau2_bench_index_tells_of_files_that_are_missing(tmp_path: Path) -> None:
+    runs = [simulation(name, "a", i, 1.0, "user_stop") for i, name in enumerate("xyz")]
+    # The file of the metadata may have any name.
+    in_a_folder(tmp_path, runs, "my-run.json")
+    (tmp_path / "simulations" / "y.json").rename(tmp_path / "simulations" / "w.json")
+    found = gs.read_logs(tmp_path)
+    assert len(found) == 3
+    assert "1 of the 3 simulations in its index have no file" in "\n".join(found.notes)
+    assert "1 simulations beside it are not in its index; they are read too" in found.notes[-1]
+    assert set(found.skipped["why"]) == {"it is read with my-run.json, one folder up"}
+
+
+def test_tau2_bench_a_simulation_in_another_folder_is_read(tmp_path: Path) -> None:
+    in_a_folder(tmp_path, [simulation("x", "a", 0, 1.0, "user_stop")])
+    document(tmp_path / "more" / "y.json", simulation("y", "b", 0, 0.0, "agent_stop"))
+    assert rows(gs.read_logs(tmp_path), "file", "task") == [
+        ("more/y.json", "b"),
+        ("results.json", "a"),
+    ]
 
 
 # ---------------------------------------------------------------- METR
@@ -239,6 +313,15 @@ def test_lm_eval_filters_and_responses_are_no_replications(tmp_path: Path) -> No
     assert len(gs.read_trials(one, study)) == 3
 
 
+def test_lm_eval_results_may_have_a_name_of_their_own(tmp_path: Path) -> None:
+    lines(tmp_path / f"samples_arc_{STAMP}.jsonl", [harness(0, "none", {"acc": 1.0})])
+    # What --output_path mine.json leaves.
+    document(tmp_path / f"mine_{STAMP}.json", {"results": {}, "versions": {}, "model_name": "o/m"})
+    found = gs.read_logs(tmp_path)
+    assert set(found["system"]) == {"o/m"}
+    assert "`system` is model_name of the results beside it" in found.notes[0]
+
+
 def test_lm_eval_metrics_and_what_is_no_number(tmp_path: Path) -> None:
     samples = [
         harness(0, "none", {"acc": 1.0, "acc_norm": 0.0, "bleu": ["a", "b"]}),
@@ -322,6 +405,25 @@ def test_every_eval_ever(tmp_path: Path) -> None:
     assert found["detail"][4] == "timeout"
     assert "metric" not in found
     assert "1 lines repeat a sample of one evaluation" in found.notes[0]
+
+
+def test_every_eval_ever_keeps_the_filters_of_lm_eval_apart(tmp_path: Path) -> None:
+    # As its converter writes them: the filter in the evaluation's name, and in the metadata.
+    names = ("strict-match", "flexible-extract")
+    path = lines(
+        tmp_path / "a.jsonl",
+        [
+            instance(str(i), 1.0, evaluation_name=f"gsm8k/{name}", metadata={"filter": name})
+            for name in names
+            for i in range(2)
+        ],
+    )
+    found = gs.read_logs(path)
+    assert rows(found, "filter", "task", "rollout")[1:3] == [
+        ("strict-match", "1", "1"),
+        ("flexible-extract", "0", "1"),
+    ]
+    assert "2 filters score the same responses (strict-match, flexible-extract)" in found.notes[0]
 
 
 def test_every_eval_ever_results_are_metrics_and_the_aggregate_is_told(tmp_path: Path) -> None:

@@ -81,3 +81,13 @@ def test_only_runs_one_language(tmp_path: Path) -> None:
     text = "```python\nx = 1\n```\n\n```console\n$ gstudy nonsense\n```\n"
     assert check(tmp_path, text, "--only", "python").stdout.endswith("1 blocks and commands ran\n")
     assert check(tmp_path, text, "--only", "console").returncode == 1
+
+
+def test_a_block_that_ends_in_dots_shows_the_beginning(tmp_path: Path) -> None:
+    whole = check(tmp_path, "```console\n$ gstudy --help\nx\n```\n", "--write")
+    assert whole.returncode == 0, whole.stderr
+    lines = (tmp_path / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) > 8
+    check(tmp_path, "```console\n$ gstudy --help\na\nb\nc\n...\n```\n", "--write")
+    shown = (tmp_path / "README.md").read_text(encoding="utf-8").splitlines()
+    assert shown == [*lines[:5], "...", "```"]

@@ -3,7 +3,8 @@
 Blocks marked `python` are executed in order in one namespace; in blocks marked `console` each line
 that begins with `$ gstudy` is run and must exit with 0. Both happen in one temporary folder. Other
 blocks and commands are left alone. With `--write` the file gets what was printed: below a `python`
-block in the `text` block that follows it, in a `console` block of one command below the command.
+block in the `text` block that follows it, in a `console` block of one command below the command. A
+`console` block that ends in a line `...` shows the beginning, as many lines as it has.
 
     python tools/check_readme.py README.md [--only python] [--write]
 """
@@ -25,6 +26,7 @@ from pathlib import Path
 
 PROMPT = "$ "
 LANGUAGES = ("python", "console")
+CUT = "...\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ def command_lines(block: Block) -> str:
     return "".join(lines[: ends + 1])
 
 
+def as_much(block: Block, output: str) -> str:
+    """What a console block shows of an output: all, or the beginning and `...`."""
+    shown = block.text.removeprefix(command_lines(block)).splitlines()
+    if not block.text.endswith("\n" + CUT):
+        return output
+    return "".join(output.splitlines(keepends=True)[: len(shown) - 1]) + CUT
+
+
 def run_command(command: str) -> str:
     """What a command of the console script beside this interpreter prints; raises if it fails."""
     _, *arguments = shlex.split(command)
@@ -123,7 +133,7 @@ def with_outputs(markdown: str, printed: Mapping[int, list[str]]) -> str:
     for block, after in reversed(list(zip(found, [*found[1:], None], strict=True))):
         output = "".join(printed.get(block.line, []))
         if output and block.language == "console" and is_one_command(block):
-            target, text = block, command_lines(block) + output
+            target, text = block, command_lines(block) + as_much(block, output)
         elif output and block.language == "python" and after and after.language == "text":
             target, text = after, output
         else:

@@ -46,8 +46,12 @@ if TYPE_CHECKING:
     from gstudy.questions.sensitivity import prior_sensitivity
     from gstudy.questions.tasks import task_table
     from gstudy.report.check_plot import plot_posterior_check
+    from gstudy.report.convergence_plot import plot_convergence
     from gstudy.report.difference_plot import plot_difference
+    from gstudy.report.frontier_plot import plot_frontier
+    from gstudy.report.grid_plot import plot_design_grid
     from gstudy.report.icc_plot import plot_accuracy_icc, plot_icc
+    from gstudy.report.next_steps_plot import plot_next_steps
     from gstudy.report.page import build_report
     from gstudy.report.plots import plot_budget
     from gstudy.report.prior_plot import plot_priors
@@ -133,8 +137,12 @@ _PUBLIC = {
     "plot_accuracy_icc": "gstudy.report.icc_plot",
     "plot_budget": "gstudy.report.plots",
     "plot_budget_whole": "gstudy.report.stack_plot",
+    "plot_convergence": "gstudy.report.convergence_plot",
+    "plot_design_grid": "gstudy.report.grid_plot",
     "plot_difference": "gstudy.report.difference_plot",
+    "plot_frontier": "gstudy.report.frontier_plot",
     "plot_icc": "gstudy.report.icc_plot",
+    "plot_next_steps": "gstudy.report.next_steps_plot",
     "plot_posterior_check": "gstudy.report.check_plot",
     "plot_priors": "gstudy.report.prior_plot",
     "plot_tasks": "gstudy.report.task_plot",
@@ -208,8 +216,12 @@ __all__ = [
     "plot_accuracy_icc",
     "plot_budget",
     "plot_budget_whole",
+    "plot_convergence",
+    "plot_design_grid",
     "plot_difference",
+    "plot_frontier",
     "plot_icc",
+    "plot_next_steps",
     "plot_posterior_check",
     "plot_priors",
     "plot_tasks",

@@ -10,6 +10,7 @@ import typer
 
 from gstudy.cli.check import read_study, trials_path
 from gstudy.cli.exits import guarded, unconverged, usage_error
+from gstudy.cli.facet_lists import levels_of
 from gstudy.cli.fit import (
     CHAINS,
     DRAWS,
@@ -92,7 +93,7 @@ def budget_command(
     from gstudy.study.estimable import assess, warn_if_left_out
 
     chosen = known_sampler(sampler)
-    counts = None if design is None else read_design_option(design)
+    counts = None if design is None else levels_of(design)
     is_run = source.suffix.lower() == RUN_SUFFIX
     if is_run and study is not None:
         raise usage_error(f"{source} is a run and holds its study: leave --study out.")
@@ -194,27 +195,6 @@ def _write_plot(screen: FirstScreen, path: Path) -> None:
     figure, _ = plot_budget(screen.budget)
     figure.savefig(path, dpi=150)
     plt.close(figure)
-
-
-def read_design_option(text: str) -> dict[str, int]:
-    """`task=100,rollout=4` as a mapping.
-
-    Raises
-    ------
-    typer.Exit
-        A usage error, when it is not that.
-    """
-    counts: dict[str, int] = {}
-    for part in text.split(","):
-        name, sign, number = (piece.strip() for piece in part.rpartition("="))
-        if not sign or not name or not number.isascii() or not number.isdigit():
-            raise usage_error(
-                f"--design {text!r}: {part!r} is not FACET=NUMBER. Such as task=100,rollout=4."
-            )
-        if name in counts:
-            raise usage_error(f"--design {text!r} names {name!r} twice.")
-        counts[name] = int(number)
-    return counts
 
 
 def _printed(fit: Fit, system: str | None, design: dict[str, int] | None) -> list[Any]:
@@ -381,6 +361,8 @@ def _next_steps(screen: FirstScreen, source: Path, directory: Path | None) -> st
         lines += _system_hint(screen, source, saved)
     if is_run and directory is None:
         lines.append(f"  gstudy budget {saved} --out DIR   leaves tables and plot as files")
+    lines.append(f"  gstudy designs {saved} --target 3pt   what to run next, and when to stop")
+    lines.append(f"  gstudy report {saved} --card   makes a page to send on")
     return "\n".join(lines)
 
 

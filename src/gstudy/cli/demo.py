@@ -50,4 +50,6 @@ def demo_command(
     show(screen.text())
     names = ", ".join(sorted(path.name for path in directory.iterdir() if path.is_file()))
     hint(f"\nIn {directory}: {names}", quiet=quiet)
-    hint(f"Next: gstudy budget {directory / 'run.nc'} --design task=100,rollout=4", quiet=quiet)
+    run = directory / "run.nc"
+    hint(f"Next: gstudy budget {run} --design task=100,rollout=4", quiet=quiet)
+    hint(f"  or: gstudy report {run} --card   makes a page to send on", quiet=quiet)

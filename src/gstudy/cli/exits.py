@@ -37,7 +37,7 @@ def guarded[**Arguments](command: Callable[Arguments, None]) -> Callable[Argumen
                 with _plain_warnings():
                     command(*args, **kwargs)
             except GstudyError as error:
-                _say(f"error: {error}")
+                _say(f"error: {in_shell(str(error))}")
                 raise typer.Exit(DATA_WRONG) from None
 
     return inner

@@ -16,6 +16,7 @@ from gstudy.fits.gates import STAMP, stamp
 from gstudy.questions.claims import universe_table
 from gstudy.questions.scores import SHARED_SDS, UNNAMED, listed, plural, score
 from gstudy.questions.sensitivity import weak_components_note
+from gstudy.report.answer import kept_words
 from gstudy.variance.basis import PRIOR_ONLY
 from gstudy.variance.budgets import variance_budget
 from gstudy.variance.components import variance_components
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from gstudy.variance.components import VarianceComponents
     from gstudy.variance.rerun import RerunNoise
 
-__all__ = ["FirstScreen", "first_screen"]
+__all__ = ["FirstScreen", "first_screen", "stamp_table"]
 
 LEVEL = 0.95
 WIDTH = 80
@@ -89,7 +90,7 @@ class FirstScreen:
             _data_lines(self.fit),
             _unobserved_lines(self.fit) if self.score is None else _score_lines(self.score),
             _budget_lines(self.budget),
-            _rerun_lines(self.rerun),
+            _rerun_lines(self.fit, self.rerun),
             _coverage_lines(self.fit),
             _policy_lines(self.universe),
             _notes(self.fit),
@@ -111,7 +112,7 @@ class FirstScreen:
 
     def tables(self) -> dict[str, Table]:
         """The same as tables: `score`, `budget`, `half_width`, `rerun_noise`, `components`..."""
-        stamped = {"not_converged": _stamp_table(self.failure)} if self.failure else {}
+        stamped = {"not_converged": stamp_table(self.failure)} if self.failure else {}
         found = self.score
         scored = (
             {}
@@ -203,7 +204,8 @@ def _stamped[Result: Score | VarianceBudget | RerunNoise | VarianceComponents](
     return replace(result, notes=(failure, *rest))
 
 
-def _stamp_table(failure: str) -> Table:
+def stamp_table(failure: str) -> Table:
+    """The table that says why the others must not be published."""
     import pandas as pd
 
     return Table(pd.DataFrame({"note": [failure]}), "Not converged")
@@ -364,10 +366,10 @@ def _line(name: str, share: str, interval: str = "", role: str = "") -> str:
     return f"  {name}{padding}  {middle}  {role}".rstrip()
 
 
-def _rerun_lines(rerun: RerunNoise) -> list[str]:
+def _rerun_lines(fit: Fit, rerun: RerunNoise) -> list[str]:
     difference = rerun.difference().to_numpy()
     low, high = _tails(difference)
-    kept = listed([plural(facet) for facet in rerun.pinned]) or "evaluation"
+    kept = kept_words(fit, rerun)
     drawn = listed([f"new {plural(facet)}" for facet in rerun.redrawn]) or "new trials"
     size = units_of(rerun.family).distance(float(difference.mean()), low, high)
     text = (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,12 +12,22 @@ from gstudy.cli.exits import guarded, unconverged, usage_error
 from gstudy.cli.fit import RUN_SUFFIX
 from gstudy.cli.options import AllowUnconverged, Json, Quiet, UnusedSeed
 
+if TYPE_CHECKING:
+    from gstudy.fits.fitted import Fit
+    from gstudy.fits.many import Fits
+
 __all__ = ["report_command"]
 
 
 @guarded
 def report_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A saved run (.nc).")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="A saved run (.nc), or several of one study: their systems side by side.",
+        ),
+    ],
     card: Annotated[
         bool, typer.Option("--card", help="The evaluation card first, and as card.json.")
     ] = False,
@@ -34,15 +45,16 @@ def report_command(
     # No window is opened, whatever display there is.
     mpl.use("agg")
     from gstudy.cli.output import hint, make_directory, print_json
-    from gstudy.fits.files import load
     from gstudy.report.page import build_report
 
     del seed
-    if run.suffix.lower() != RUN_SUFFIX:
-        raise usage_error(
-            f"{run} is no saved run ({RUN_SUFFIX}): make one by gstudy fit, then report it."
-        )
-    fit = load(run)
+    for run in runs:
+        if run.suffix.lower() != RUN_SUFFIX:
+            raise usage_error(
+                f"{run} is no saved run ({RUN_SUFFIX}): gstudy budget {shlex.quote(str(run))} "
+                "--out DIR leaves one in DIR/run.nc, which can be reported."
+            )
+    fit = _loaded(runs)
     directory = make_directory(out)
     report = build_report(fit, card=card)
     if report.alarm and not allow_unconverged:
@@ -54,3 +66,28 @@ def report_command(
         f"wrote {page}, and beside it report.md, report.json, figures and tables",
         quiet=quiet or as_json,
     )
+
+
+def _loaded(runs: list[Path]) -> Fit | Fits:
+    """The fit of one run; of several all of them, by the names of their systems."""
+    from gstudy.fits.files import load
+    from gstudy.fits.many import Fits
+
+    if len(runs) == 1:
+        return load(runs[0])
+    if len({run.resolve() for run in runs}) < len(runs):
+        raise usage_error("the same run is given twice.")
+    fits = [load(run) for run in runs]
+    return Fits.of(dict(zip(_names(runs, fits), fits, strict=True)))
+
+
+def _names(runs: list[Path], fits: list[Fit]) -> list[str]:
+    """The systems' labels where they tell the runs apart, else the files' names."""
+    single = [{**fit.design.not_sampled, **fit.design.pinned} for fit in fits]
+    systems = [own.get(fit.study.object or "") for own, fit in zip(single, fits, strict=True)]
+    stems = [run.stem for run in runs]
+    for names in (systems, stems):
+        known = [name for name in names if name is not None]
+        if len(set(known)) == len(runs):
+            return known
+    return [str(run) for run in runs]

@@ -17,7 +17,23 @@ _SAID = (
         r"Sample longer: gstudy fit RUN --until 1000 goes on; or anew, --draws \1 --tune \2",
     ),
     (r"raise target_accept \(", "in Python raise target_accept ("),
+    (r"gs\.fit_by\(study, trials, by='[^']*'\)", "gstudy budget STUDY --system NAME --out DIR"),
+    (r"Give bounds=\{'([^']+)': \(1, most\)\}", r"Give --bounds \1=1:MOST"),
+    (r"multiples=\{'([^']+)': (\d+)\}", r"--bounds \1=LEAST:MOST:\2"),
+    (r"(?<=designs; )summary\(\) has them all", "--json has them all"),
+    (r"(?<=lies between )(\S+ and \S+): bounds=True gives both", r"\1"),
+    (r"(?<=or take )goal='half_width'", "--goal half-width"),
+    (r"judges='([a-z ]+)'", r"--judges '\1'"),
+    (r"(?<=Allowed: )None \(the mean over the fitted ones\) and 'new'", "no --system, or new"),
+    (
+        r"Assume scale='logit' to give mu and effects, also fixed ones",
+        "On the logit scale give --mu",
+    ),
 )
+
+_DESIGN = re.compile(r"Design\(\{(?P<levels>[^{}]*)\}(?P<more>[^()]*)\)")
+_LEVEL = re.compile(r"'([^']+)': (\d+)")
+_PATTERN = re.compile(r"--judges '([a-z ]+)'")
 
 
 def in_shell(text: str) -> str:
@@ -25,7 +41,17 @@ def in_shell(text: str) -> str:
 
     >>> in_shell("20 draws in all are few: use draws=1000, chains=4.")
     '20 draws in all are few: use --draws 1000 --chains 4.'
+    >>> in_shell("at least 125, the price of Design({'task': 5, 'rollout': 1}).")
+    'at least 125, the price of --design task=5,rollout=1.'
     """
     for said, words in _SAID:
         text = re.sub(said, words, text)
-    return text
+    return _DESIGN.sub(_as_option, text)
+
+
+def _as_option(design: re.Match[str]) -> str:
+    """The design as the option that gives it."""
+    levels = ",".join(f"{facet}={n}" for facet, n in _LEVEL.findall(design["levels"]))
+    pattern = _PATTERN.search(design["more"])
+    judged = f" --judges '{pattern[1]}'" if pattern and pattern[1] != "all" else ""
+    return f"--design {levels}{judged}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gstudy._words import listed
 from gstudy.display import Shown, Table
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.fits.gates import STAMP
@@ -56,6 +57,37 @@ class Fits(Shown, Mapping[str, "Fit"]):
     by: str
     failures: Mapping[str, GstudyError] = field(default_factory=dict)
     seed: int | None = None
+
+    @classmethod
+    def of(cls, runs: Mapping[str, Fit]) -> Fits:
+        """Runs of one study that were made apart, each of one system, side by side.
+
+        Parameters
+        ----------
+        runs : mapping of str to Fit
+            By the name that each is to have.
+
+        Returns
+        -------
+        Fits
+
+        Raises
+        ------
+        QuantityError
+            Without runs, for a run of several systems, and for runs of unlike studies.
+
+        Examples
+        --------
+        >>> import gstudy as gs
+        >>> fits = gs.Fits.of({"A": gs.load("a.nc"), "B": gs.load("b.nc")})  # doctest: +SKIP
+        >>> gs.evaluation_card(fits)  # doctest: +SKIP
+        """
+        if not runs:
+            raise QuantityError(explain("there are no runs", do="Give each with its name."))
+        study = next(iter(runs.values())).study
+        for name, fit in runs.items():
+            _check_beside(next(iter(runs)), study, name, fit)
+        return cls(dict(runs), study, study.object or "run")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -162,6 +194,30 @@ def grouped_failures(failures: Mapping[str, GstudyError]) -> list[str]:
     for label, error in failures.items():
         reasons.setdefault(str(error), []).append(label)
     return [f"{listed_labels(labels)}: {reason}" for reason, labels in reasons.items()]
+
+
+def _check_beside(first: str, study: Study, name: str, fit: Fit) -> None:
+    """A run that can stand beside the first one: of one system, and of its study."""
+    n_systems = len(fit.design.cells.labels.get(fit.study.object or "", ()))
+    if n_systems > 1:
+        raise QuantityError(
+            explain(
+                f"the run {name!r} is of {n_systems:,} systems, which stand side by side already",
+                allowed="runs of one system each",
+                do="Take it alone, or fit all trials together.",
+            )
+        )
+    declared, other = study.to_dict(), fit.study.to_dict()
+    unlike = [key for key in declared if key != "data" and declared[key] != other.get(key)]
+    unlike += [key for key in other if key not in declared and key != "data"]
+    if unlike:
+        raise QuantityError(
+            explain(
+                f"the runs {first!r} and {name!r} are of unlike studies ({listed(unlike)}), so "
+                "that their numbers are of unlike claims",
+                do="Fit each system's trials by one study file: gstudy fit study.toml DATA.",
+            )
+        )
 
 
 def _row(fit: Fit) -> tuple[Any, ...]:

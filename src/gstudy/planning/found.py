@@ -50,6 +50,10 @@ class FoundDesigns(Shown):
         Whether the components were assumed, not estimated.
     family : {"binary", "gaussian"}
         Of the scores: distances between rates are shown in points.
+    coverage : float
+        Nominal, of the interval that the goal is of.
+    currency : str
+        What costs are counted in: "trials", or nothing where there are prices.
     """
 
     draws: xr.DataArray
@@ -60,6 +64,8 @@ class FoundDesigns(Shown):
     notes: tuple[str, ...]
     assumed: bool
     family: str = "binary"
+    coverage: float = 0.95
+    currency: str = ""
 
     @property
     def scale(self) -> str:
@@ -120,7 +126,7 @@ class FoundDesigns(Shown):
             {**levels, "judges": [d.judges for d in self.designs], "cost": self.costs, **values},
             index=pd.RangeIndex(1, len(self.designs) + 1, name="design"),
         )
-        frame.attrs.update(stated(self, WORDS[self.goal].format(level=95), level))
+        frame.attrs.update(stated(self, words_of(self.goal, self.coverage), level))
         return frame
 
     def table(self, level: float = 0.95) -> Table:

@@ -53,8 +53,9 @@ class PatternedStanding:
     @property
     def facets(self) -> list[str]:
         """Facets that can change alone: no merged ones, and no judges whose number is said."""
-        merged = [parts for parts in self.structure.merged.values() if len(parts) > 1]
-        kept = frozenset[str]().union(*(part for parts in merged for part in parts))
+        # Parts that only the measured facet tells apart are one set here.
+        parts = [{p & whole for p in parts} for whole, parts in self.structure.merged.items()]
+        kept = frozenset[str]().union(*(p for sets in parts if len(sets) > 1 for p in sets))
         if self.judges in ("one", "fresh"):
             kept |= {judge_of(self.structure, self.judges)}
         kept |= self.claim.pinned

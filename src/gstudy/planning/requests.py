@@ -50,6 +50,8 @@ class Request:
         What costs are counted in: "trials", or nothing where prices are given.
     systems : int
         How many systems run the design.
+    coverage : float
+        Nominal, of the interval that the goal is of.
     """
 
     basis: Basis
@@ -59,6 +61,7 @@ class Request:
     system: str | None
     currency: str
     systems: int
+    coverage: float
 
     def result(self, choices: Sequence[Choice], title: str, notes: Sequence[str]) -> FoundDesigns:
         """The designs of a search with the draws of their goal."""
@@ -75,6 +78,8 @@ class Request:
             notes=(*notes, *self.notes(named)),
             assumed=self.basis.assumed,
             family=self.basis.study.family,
+            coverage=self.coverage,
+            currency=self.currency,
         )
 
     def notes(self, draws: Any) -> tuple[str, ...]:
@@ -122,7 +127,7 @@ def request_of(
     axes = axes_of(terms.structure, terms.claim.finite, bounds, multiples)
     spaces = spaces_of(terms, wanted, prices_of(terms, cost, paid), axes, judges)
     currency = "trials" if cost is None else ""
-    return Request(basis, terms, wanted, spaces, system, currency, paid)
+    return Request(basis, terms, wanted, spaces, system, currency, paid, coverage)
 
 
 def prices_of(terms: Terms, cost: Mapping[str, float] | None, systems: int) -> Prices:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from gstudy._words import plural
+from gstudy._words import listed, plural
 from gstudy.display import Shown, Table, bare_points, number, percent
 from gstudy.errors import QuantityError, explain
 from gstudy.fits.fitted import Fit
@@ -17,6 +17,17 @@ from gstudy.fits.gates import stamp
 from gstudy.fits.many import Fits
 from gstudy.fits.substitutes import advice_on
 from gstudy.questions.banks import task_facet
+from gstudy.questions.card_cells import (
+    band,
+    band_text,
+    interval_of,
+    plain,
+    span,
+    variance_text,
+    whole,
+    with_interval,
+)
+from gstudy.questions.card_steps import NEXT, NEXT_DRAWS, next_entry, next_step, next_text
 from gstudy.questions.discordance import aligned
 from gstudy.questions.observed import naive_bounds
 from gstudy.questions.scores import score
@@ -32,7 +43,9 @@ from gstudy.variance.rerun import rerun_noise
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["BANDS", "CARD_SCHEMA", "STATEMENT", "EvaluationCard", "band", "evaluation_card"]
+    from gstudy.questions.scores import Score
+
+__all__ = ["CARD_SCHEMA", "STATEMENT", "EvaluationCard", "evaluation_card"]
 
 CARD_SCHEMA = 1
 """Raised when a key of the card's JSON changes its name or meaning."""
@@ -41,9 +54,6 @@ STATEMENT = (
     "This is reliability, not validity: it says how repeatable a score is, not whether it measures "
     "what it should, and a low task ICC is not a bad benchmark."
 )
-BANDS = ((0.5, "poor"), (0.75, "moderate"), (0.9, "good"), (np.inf, "excellent"))
-"""Upper ends and names of the bands of Koo and Li (2016), for the ends of an interval only."""
-
 _NAIVE = "as if every trial were independent"
 _REPEATABILITY = (
     "Repeatability: two runs of the same evaluation differ by up to this in 95% of cases."
@@ -52,14 +62,20 @@ _BANDS_NOTE = (
     "Bands: poor under .50, moderate under .75, good under .90, excellent (Koo and Li 2016), of "
     "the ends of the ICC's interval."
 )
+_NEXT_NOTE = (
+    "Next step: the single enlargement that narrows the 95% interval of a score most per trial, "
+    "with its half-width then."
+)
 
-QUANTITIES = ("score", "icc", "between", "within", "repeatability")
+QUANTITIES = ("score", "icc", "between", "within", "repeatability", *NEXT_DRAWS)
 ALL = "all systems"
+# More columns do not fit on a page.
+_SIDE_BY_SIDE = 5
 
 _SHARED = (
-    "The systems share one set of sds in this fit: ICC, variances, repeatability and the dominant "
-    "component are of all of them (mean per draw), not of each. For each its own: gs.fit_by, or "
-    "varies."
+    "The systems share one set of sds in this fit: ICC, variances, repeatability, the dominant "
+    "component and the next step are of all of them (mean per draw), not of each. For each its "
+    "own: gs.fit_by, or varies."
 )
 
 
@@ -71,14 +87,16 @@ class EvaluationCard(Shown):
     ----------
     draws : xarray.DataArray (chain, draw, system, quantity)
         Score scale: "score" (declared estimand), "icc" of the tasks, "between" and "within" tasks
-        variance of one trial, "repeatability", how far two re-runs differ at most in 95% of cases.
-        NaN where the fit does not tell it of this system.
+        variance of one trial, "repeatability", how far two re-runs differ at most in 95% of cases,
+        "next_width", half-width of the score's 95% interval after the next step, "next_gain", by
+        how much each trial of it narrows that. NaN where the fit does not tell it of this system.
     facts : pandas.DataFrame
         Index: systems; columns `n_trials`, `n_tasks`, `trials_per_task`, `rate`, `sd`, `n_failed`,
-        `dominant`, `dominant_share`, `dominant_probability`.
+        `dominant`, `dominant_share`, `dominant_probability`, and of the next step, `next_step`,
+        `next_facet`, `next_before`, `next_after`, `next_trials`, `next_probability`.
     together : dict of str to object
-        With shared sds: draws (chain, draw) by quantity, `dominant`, `dominant_share` and
-        `dominant_probability` of all systems; else empty.
+        With shared sds: draws (chain, draw) by quantity, and the facts of the dominant component
+        and of the next step, of all systems; else empty.
     task : str or None
         The facet whose ICC it is.
     policy : str
@@ -134,19 +152,21 @@ class EvaluationCard(Shown):
         return frame
 
     def table(self, level: float = 0.95) -> Table:
-        """The card that is printed, systems side by side."""
+        """The card that is printed: a few systems side by side, many one below the other."""
         summary = self.summary(level)
         columns = {ALL: self._column(self._together_row(level))} if self.together else {}
         columns |= {str(label): self._column(row) for label, row in summary.iterrows()}
         names = list(next(iter(columns.values())))
         frame = pd.DataFrame(columns, index=pd.Index(names, name="card"))
+        if len(columns) > _SIDE_BY_SIDE:
+            frame = frame.T.rename_axis("system")
         return Table(
             frame=frame,
             title=f"Evaluation card: {self.estimand}",
             scale="score",
             level=level,
             notes=(STATEMENT, *self._readings(), *self.notes),
-            formats=dict.fromkeys(("card", *frame.columns), "span"),
+            formats=dict.fromkeys((str(frame.index.name), *frame.columns), "span"),
         )
 
     def json(self, level: float = 0.95) -> dict[str, Any]:
@@ -187,24 +207,24 @@ class EvaluationCard(Shown):
             "accuracy": {
                 "observed": float(row["rate"]),
                 "naive": {"lower": float(row["naive_lower"]), "upper": float(row["naive_upper"])},
-                "full": _interval(row, "score"),
+                "full": interval_of(row, "score"),
             },
             **self._reliability(row),
-            "n_tasks": _whole(row["n_tasks"]),
-            "trials_per_task": _plain(row["trials_per_task"]),
+            "n_tasks": whole(row["n_tasks"]),
+            "trials_per_task": plain(row["trials_per_task"]),
             "n_trials": int(row["n_trials"]),
             "failed_runs": {"n": int(row["n_failed"]), "policy": self.policy},
         }
 
     def _reliability(self, row: pd.Series[Any]) -> dict[str, Any]:
-        ratio = _interval(row, "icc")
+        ratio = interval_of(row, "icc")
         ends = {end: None if ratio is None else band(ratio[end]) for end in ("lower", "upper")}
         dominant = row["dominant"]
         return {
             "icc": None if ratio is None else {**ratio, "bands": ends},
-            "variance_between_tasks": _interval(row, "between"),
-            "variance_within_tasks": _interval(row, "within"),
-            "repeatability": _interval(row, "repeatability"),
+            "variance_between_tasks": interval_of(row, "between"),
+            "variance_within_tasks": interval_of(row, "within"),
+            "repeatability": interval_of(row, "repeatability"),
             "dominant_component": None
             if pd.isna(dominant)
             else {
@@ -212,10 +232,11 @@ class EvaluationCard(Shown):
                 "share": float(row["dominant_share"]),
                 "probability": float(row["dominant_probability"]),
             },
+            "next_step": next_entry(row),
         }
 
     def _together_row(self, level: float) -> pd.Series[Any]:
-        row: dict[str, Any] = {key: self.together[key] for key in _DOMINANT}
+        row: dict[str, Any] = {key: self.together[key] for key in _FOUND}
         for name in QUANTITIES[1:]:
             found = summarise(self.together[name][None], level)
             row |= {name: found["mean"][0], f"{name}_lower": found["lower"][0]}
@@ -230,40 +251,55 @@ class EvaluationCard(Shown):
         scored = "rate" in row
         lines = {
             "accuracy" if binary else "mean score": show(row["rate"]) if scored else "",
-            "naive interval": _span(row, "naive", show) if scored else "",
-            "full interval": _span(row, "score", show) if scored else "",
-            f"ICC({self.task})": _with_interval(row, "icc", lambda x: f"{x:.2f}"),
-            "bands of its ends": _band_text(row),
-            "variance between tasks": _with_interval(row, "between", _variance),
-            "variance within tasks": _with_interval(row, "within", _variance),
+            "naive interval": span(row, "naive", show) if scored else "",
+            "full interval": span(row, "score", show) if scored else "",
+            f"ICC({self.task})": with_interval(row, "icc", lambda x: f"{x:.2f}"),
+            "bands of its ends": band_text(row),
+            "variance between tasks": with_interval(row, "between", variance_text),
+            "variance within tasks": with_interval(row, "within", variance_text),
             "tasks": f"{row['n_tasks']:,.0f}" if scored and row["n_tasks"] > 0 else "",
             "trials per task": f"{row['trials_per_task']:,.4g}" if scored else "",
             "failed runs": f"{row['n_failed']:,.0f}" if scored else "",
-            "repeatability, points" if binary else "repeatability": _with_interval(
+            "repeatability, points" if binary else "repeatability": with_interval(
                 row, "repeatability", apart
             ),
             "dominant component": ""
             if pd.isna(row["dominant"])
             else f"{row['dominant']} ({percent(row['dominant_share'], 0)})",
+            "next step": next_text(row, binary=binary),
         }
         if self.task is None:
             for gone in (f"ICC({self.task})", "bands of its ends", "tasks", "trials per task"):
                 del lines[gone]
         return lines
 
+    def _knows_next(self) -> bool:
+        told = [*self.facts["next_step"], self.together.get("next_step")]
+        return bool(pd.notna(pd.Series(told, dtype=object)).any())
+
     def _readings(self) -> list[str]:
         covered = [
-            f"{row.facet} ({row.role}, {row.sampled})" for row in self.universe.frame.itertuples()
+            f"{row.facet} ({row.role}{_how_sampled(str(row.role), str(row.sampled))})"
+            for row in self.universe.frame.itertuples()
         ]
         return [
             f"Full interval: {self.estimand}; accuracy: {self.average}; naive: {_NAIVE}.",
             f"{_REPEATABILITY} Failed runs: {self.policy}.",
             _BANDS_NOTE,
+            *([_NEXT_NOTE] if self._knows_next() else []),
             f"Replication universe: {'; '.join(covered)}.",
         ]
 
 
+def _how_sampled(role: str, sampled: str) -> str:
+    """What follows the role: of a controlled facet it says the role again."""
+    told = {"yes": "sampled"}.get(sampled, sampled.removeprefix(f"{role}, "))
+    return f", {told}"
+
+
+_COVERED = ["facet", "role", "sampled"]
 _DOMINANT = ("dominant", "dominant_share", "dominant_probability")
+_FOUND = (*_DOMINANT, *NEXT)
 
 
 def evaluation_card(fit: Fit | Fits) -> EvaluationCard:
@@ -272,9 +308,9 @@ def evaluation_card(fit: Fit | Fits) -> EvaluationCard:
     Parameters
     ----------
     fit : Fit or Fits
-        One fit, or the separate fits of `gs.fit_by` by the object: then every system has an ICC,
-        variances and repeatability of its own. From a joint fit with shared sds those are of all
-        systems together.
+        One fit, or separate fits of each system, from `gs.fit_by` by the object or from runs by
+        `gs.Fits.of`: then every system has an ICC, variances and repeatability of its own. From a
+        joint fit with shared sds those are of all systems together.
 
     Returns
     -------
@@ -291,7 +327,8 @@ def evaluation_card(fit: Fit | Fits) -> EvaluationCard:
     Score: `gs.score`. ICC: `gs.icc` of the task facet. One trial's variance ``m(1-m)`` (the sum of
     `gs.variance_components`) splits into between tasks, ICC m(1-m), and within them, the rest.
     Repeatability: `gs.rerun_noise`. Dominant component: the largest mean share of
-    `gs.variance_budget` as collected, with the probability that it is the largest.
+    `gs.variance_budget` as collected, with the probability that it is the largest. Next step: of
+    `gs.next_steps`; none where merged components leave open which it is.
 
     Examples
     --------
@@ -301,14 +338,21 @@ def evaluation_card(fit: Fit | Fits) -> EvaluationCard:
     fits = _by_system(fit)
     first = next(iter(fits.values()))
     task = task_facet(first)
+    known = {id(own): score(own) for own in fits.values()}
     rows, draws, notes = [], [], list[str]()
     for label, own in fits.items():
-        facts, quantities, told = _of_system(own, label, task)
+        facts, quantities, told = _of_system(own, known[id(own)], label, task)
         rows.append(facts)
         draws.append(quantities)
         notes += told
-    failed = [note for own in {id(f): f for f in fits.values()}.values() if (note := _stamp(own))]
-    shared = len(fits) > 1 and len({id(f) for f in fits.values()}) == 1 and not _own(first)
+    unlike = _unlike_universes(fits)
+    failed = [
+        note
+        for own in {id(f): f for f in fits.values()}.values()
+        if (note := stamp(known[id(own)].draws, own.diagnostics))
+    ]
+    shared = len(fits) > 1 and len(known) == 1 and not _own(first)
+    claim = known[id(first)]
     return EvaluationCard(
         draws=_labelled(draws, list(fits)),
         facts=pd.DataFrame(rows, index=pd.Index(list(fits), name="system", dtype=object)),
@@ -316,24 +360,30 @@ def evaluation_card(fit: Fit | Fits) -> EvaluationCard:
         task=task,
         policy=_policy(first),
         universe=claim_table(first.design),
-        estimand=score(first).estimand,
-        average=score(first).average,
+        estimand=claim.estimand,
+        average=claim.average,
         family=first.study.family,
-        notes=tuple(dict.fromkeys([*failed, *([_SHARED] if shared else []), *notes])),
+        notes=tuple(dict.fromkeys([*failed, *([_SHARED] if shared else []), *unlike, *notes])),
     )
 
 
-def band(value: float) -> str:
-    """The band of Koo and Li (2016) that an end of an ICC's interval is in.
-
-    >>> band(0.49), band(0.5), band(0.75), band(0.9)
-    ('poor', 'moderate', 'good', 'excellent')
-    """
-    return next(name for end, name in BANDS if value < end)
+def _unlike_universes(fits: Mapping[str, Fit]) -> list[str]:
+    """That separate runs did not sample the same facets; the universe shown is the first one's."""
+    first, *others = fits
+    sampled = {
+        id(f): list(map(tuple, claim_table(f.design).frame[_COVERED].to_numpy()))
+        for f in fits.values()
+    }
+    own = sampled[id(fits[first])]
+    unlike = [name for name in others if sampled[id(fits[name])] != own]
+    if not unlike:
+        return []
+    return [f"The replication universe is that of {first}; {listed(unlike)} sampled otherwise."]
 
 
 def _by_system(fit: object) -> dict[str, Fit]:
-    if isinstance(fit, Fits) and len(fit) and fit.by == fit.study.object:
+    # Runs of a study without an object are of one system each.
+    if isinstance(fit, Fits) and len(fit) and fit.study.object in (fit.by, None):
         return dict(fit.items())
     if not isinstance(fit, Fit):
         raise QuantityError(
@@ -352,10 +402,9 @@ def _own(fit: Fit) -> bool:
 
 
 def _of_system(
-    fit: Fit, label: str, task: str | None
+    fit: Fit, found: Score, label: str, task: str | None
 ) -> tuple[dict[str, Any], dict[str, Array], list[str]]:
     """Facts, draws and notes of one system."""
-    found = score(fit)
     one = len(found.observed) == 1
     name = found.observed.index[0] if one else label
     observed: dict[Any, Any] = found.observed.loc[name].to_dict()
@@ -371,7 +420,7 @@ def _of_system(
     draws = {"score": found.draws.sel(system=name).to_numpy()}
     if not one and not _own(fit):
         missing = np.full(fit.mu.shape, np.nan)
-        nothing = dict.fromkeys(_DOMINANT, np.nan)
+        nothing = dict.fromkeys(_FOUND, np.nan)
         return facts | nothing, draws | dict.fromkeys(QUANTITIES[1:], missing), []
     given = name if name in latent_of(fit).object_effects else None
     more, dominant, notes = _reliability_of(fit, given, task)
@@ -410,7 +459,8 @@ def _reliability_of(
         "dominant_share": float(means[largest]),
         "dominant_probability": float((winner == largest).mean()),
     }
-    return draws, dominant, notes
+    step, after = next_step(fit, system)
+    return draws | after, dominant | step, notes
 
 
 def _together(fit: Fit, task: str | None) -> dict[str, Any]:
@@ -430,10 +480,6 @@ def _policy(fit: Fit) -> str:
     return ", ".join(f"{reason}: {rule}" for reason, rule in policy.items())
 
 
-def _stamp(fit: Fit) -> str | None:
-    return stamp(score(fit).draws, fit.diagnostics)
-
-
 def _labelled(draws: list[dict[str, Array]], labels: list[str]) -> xr.DataArray:
     import xarray as xr
 
@@ -449,45 +495,3 @@ def _labelled(draws: list[dict[str, Array]], labels: list[str]) -> xr.DataArray:
             "quantity": np.array(QUANTITIES, dtype=object),
         },
     )
-
-
-def _interval(row: pd.Series[Any], name: str) -> dict[str, float] | None:
-    """Mean and ends of a quantity; None where it is not known."""
-    if np.isnan(row[name]):
-        return None
-    return {
-        "mean": float(row[name]),
-        "lower": float(row[f"{name}_lower"]),
-        "upper": float(row[f"{name}_upper"]),
-    }
-
-
-def _with_interval(row: pd.Series[Any], name: str, show: Any) -> str:
-    found = _interval(row, name)
-    if found is None:
-        return ""
-    return f"{show(found['mean'])} ({show(found['lower'])} to {show(found['upper'])})"
-
-
-def _span(row: pd.Series[Any], name: str, show: Any) -> str:
-    return f"{show(row[f'{name}_lower'])} to {show(row[f'{name}_upper'])}"
-
-
-def _band_text(row: pd.Series[Any]) -> str:
-    found = _interval(row, "icc")
-    if found is None:
-        return ""
-    low, high = band(found["lower"]), band(found["upper"])
-    return low if low == high else f"{low} to {high}"
-
-
-def _variance(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.0005 else number(value)
-
-
-def _whole(value: float) -> int | None:
-    return None if np.isnan(value) else int(value)
-
-
-def _plain(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -80,10 +80,15 @@ class TaskTable(Shown):
         return "score"
 
     @property
+    def together(self) -> bool:
+        """Whether a row is the mean over several systems: none is where each has its own tasks."""
+        return bool((self.observed["n_systems"] > 1).any())
+
+    @property
     def estimand(self) -> str:
         """What the intervals are of, in words."""
         kind = "pass rate" if self.family == BINARY else "mean score"
-        whose = f", mean over {len(self.systems)} systems" if len(self.systems) > 1 else ""
+        whose = f", mean over {len(self.systems)} systems" if self.together else ""
         return f"{kind} of each {self.facet} in the data{whose}"
 
     @property
@@ -147,7 +152,7 @@ class TaskTable(Shown):
         )
 
     def _sentences(self, level: float) -> list[str]:
-        several = len(self.systems) > 1
+        several = self.together
         tail = (1 - level) / 2
         told = []
         if self.live is not None:
@@ -269,20 +274,32 @@ def _rates(
     fit: Fit, labels: list[str | None], facet: str
 ) -> tuple[list[Key], Array, Array, npt.NDArray[np.intp]]:
     """Tasks, their rates (chain, draw, task), P(flaky), and how many systems ran each."""
-    inside = fit.study.closure(facet)
     parts = {label: own_levels(fit, label, kept_facets([fit])) for label in labels}
-    keys = list(dict.fromkeys(key for part in parts.values() for key in part.column(inside)))
+    columns = {label: _keys(fit, part, facet, label) for label, part in parts.items()}
+    keys = list(dict.fromkeys(key for column in columns.values() for key in column))
     order = {key: i for i, key in enumerate(keys)}
     total = np.zeros((*fit.mu.shape, len(keys)))
     flaky, n_systems = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.intp)
     for label, levels in parts.items():
-        own = list(dict.fromkeys(levels.column(inside)))
+        own = list(dict.fromkeys(columns[label]))
         places = [order[key] for key in own]
-        rates = group_means(fit, label, levels, _groups(levels, inside, own), _SEED)
+        rates = group_means(fit, label, levels, _groups(levels, columns[label], own), _SEED)
         total[..., places] += rates
         flaky[places] += ((rates > FLAKY[0]) & (rates < FLAKY[1])).mean(axis=(0, 1))
         n_systems[places] += 1
     return keys, total / n_systems, flaky / n_systems, n_systems
+
+
+def _keys(fit: Fit, levels: Levels, facet: str, label: str | None) -> list[Key]:
+    """The task of each level, with the system where each system has tasks of its own."""
+    inside = fit.study.closure(facet)
+    own = (label,) if _own_tasks(fit, facet, [label]) else ()
+    return [(*own, *key) for key in levels.column(inside)]
+
+
+def _own_tasks(fit: Fit, facet: str, labels: list[str | None]) -> bool:
+    """Whether tasks of two systems are two tasks whatever their labels."""
+    return labels != [None] and fit.study.object in fit.study.closure(facet)
 
 
 def _facet(fit: Fit, tasks: str | None) -> str:
@@ -320,11 +337,11 @@ def _systems(fit: Fit, system: str | None) -> list[str | None]:
     return [system] if system in known else known
 
 
-def _groups(levels: Levels, inside: frozenset[str], keys: list[Key]) -> Array:
+def _groups(levels: Levels, column: list[Key], keys: list[Key]) -> Array:
     """Weights of one system's levels in the score of each task, (n_levels, n_tasks)."""
     place = {key: i for i, key in enumerate(keys)}
     groups = np.zeros((len(levels.labels), len(keys)))
-    columns = [place[key] for key in levels.column(inside)]
+    columns = [place[key] for key in column]
     groups[np.arange(len(columns)), columns] = levels.weights
     return groups / groups.sum(axis=0)
 
@@ -342,6 +359,8 @@ def _observed(fit: Fit, labels: list[str | None], facet: str, keys: list[Key]) -
     single: Mapping[str, str] = {**fit.design.not_sampled, **fit.design.pinned}
     # Keys hold every facet of the task, those with one level too.
     known = [name for name in kept_facets([fit]) if name in inside]
+    if _own_tasks(fit, facet, labels):
+        known = [str(fit.study.object), *known]
     texts = [
         [cells.labels[name][code] for code in cells.codes[rows, cells.facets.index(name)].tolist()]
         if name in facets

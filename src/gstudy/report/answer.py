@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from gstudy.fits.fitted import Fit
     from gstudy.questions.scores import Score
+    from gstudy.variance.rerun import RerunNoise
 
-__all__ = ["answer_draws", "answer_lines"]
+__all__ = ["answer_draws", "answer_lines", "kept_words"]
 
 LEVEL = 0.95
 _MOST_SYSTEMS = 8
@@ -54,7 +55,7 @@ def answer_lines(fit: Fit) -> tuple[str, ...]:
     rows = budget.summary(LEVEL).sort_values("share", ascending=False, kind="stable")
     largest = rows.iloc[0]
     share, low, high = (percent(largest[f"share{end}"], 0) for end in ("", "_lower", "_upper"))
-    kept = listed([plural(facet) for facet in rerun.pinned]) or "evaluation"
+    kept = kept_words(fit, rerun)
     width = _distance(budget.half_width(LEVEL), binary)
     apart = _distance(rerun.difference(), binary)
     study = f"In a new study of this design 95% of scores lie within {width} of the expected one"
@@ -67,6 +68,24 @@ def answer_lines(fit: Fit) -> tuple[str, ...]:
         f"{again} {rerun.bound}".rstrip(),
         _READING.format(_POINTS if binary else _UNITS),
     )
+
+
+def kept_words(fit: Fit, rerun: RerunNoise) -> str:
+    """What a re-run keeps, as prose lists it: the same tasks and judge.
+
+    Parameters
+    ----------
+    fit : Fit
+    rerun : RerunNoise
+        Of the fit.
+
+    Returns
+    -------
+    str
+    """
+    single = {*fit.design.pinned, *fit.design.not_sampled}
+    words = [facet if facet in single else plural(facet) for facet in rerun.pinned]
+    return listed(words) or "evaluation"
 
 
 def _score_lines(found: Score) -> list[str]:

@@ -10,10 +10,9 @@ import numpy as np
 from gstudy._marks import visible
 from gstudy.display import number, shortened
 from gstudy.errors import QuantityError, explain
-from gstudy.fits.gates import STAMP
 from gstudy.questions.posterior_checks import PosteriorCheck
 from gstudy.report.axes import figure_of
-from gstudy.report.style import ALARM, INK, PALE
+from gstudy.report.style import ALARM, INK, PALE, alarm_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -180,9 +179,9 @@ def _plain(value: Any) -> str:
 
 
 def _write(ax: Axes, check: PosteriorCheck, level: float) -> None:
-    stamps = [note for note in check.notes if note.startswith(STAMP)]
+    alarm = alarm_of(check.notes)
     caption = f"{check.scale} scale; right: observed value, {100 * level:g}% of replicates"
-    lines = [*(textwrap.wrap(visible(stamps[0]), _CAPTION_CHARACTERS) if stamps else []), caption]
+    lines = [*(textwrap.wrap(visible(alarm), _CAPTION_CHARACTERS) if alarm else []), caption]
     title = "Posterior check: observed against replicated trials"
     ax.set_title(title, loc="left", fontsize=10.5, color=INK, pad=12 + 13 * len(lines))
     ax.annotate(
@@ -193,5 +192,5 @@ def _write(ax: Axes, check: PosteriorCheck, level: float) -> None:
         textcoords="offset points",
         va="bottom",
         fontsize=9,
-        color=ALARM if stamps else PALE,
+        color=ALARM if alarm else PALE,
     )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gstudy.display import percent
-from gstudy.fits.gates import STAMP
 from gstudy.questions.differences import Comparison
 from gstudy.report.ridges import HEIGHT, density, draw_interval, draw_ridge
 from gstudy.report.style import (
     COLOURS,
     INK,
     PALE,
+    alarm_of,
     clean,
     new_axes,
     refuse,
@@ -87,7 +87,7 @@ def plot_difference(
         f"score scale; point: posterior mean, line: {100 * level:g}% equal-tailed interval",
         *([shaded] if comparison.margin else []),
     ]
-    alarm = next((note for note in comparison.notes if note.startswith(STAMP)), None)
+    alarm = alarm_of(comparison.notes)
     title = f"{comparison.other} minus {comparison.baseline} (the baseline)"
     write_above(ax, title, caption, alarm=alarm)
     return figure, ax

@@ -9,7 +9,6 @@ import numpy as np
 
 from gstudy._marks import visible
 from gstudy.display import shortened
-from gstudy.fits.gates import STAMP
 from gstudy.questions.levels import LevelSummary
 from gstudy.questions.ranking import Leaderboard
 from gstudy.report.ridges import HEIGHT, density, draw_interval, draw_ridge
@@ -18,6 +17,7 @@ from gstudy.report.style import (
     INK,
     LINES,
     MARKS,
+    alarm_of,
     clean,
     new_axes,
     put_legend,
@@ -88,7 +88,7 @@ def plot_icc(source: Source, *, level: float = 0.95, ax: Axes | None = None) -> 
     ax.set_xlim(0, 1)
     clean(ax, xlabel=f"{visible(name)}: correlation of two trials that share it")
     caption = f"{scale} scale; ridge: posterior density, point: mean, line: {_interval(level)}"
-    alarm = next((note for note in notes if note.startswith(STAMP)), None)
+    alarm = alarm_of(notes)
     write_above(ax, name, [caption], alarm=alarm)
     return figure, ax
 
@@ -152,7 +152,7 @@ def plot_accuracy_icc(
     ax.set_xticks(ticks, [f"{100 * tick:.0f}%" for tick in ticks])
     clean(ax, grid="both", xlabel=board.estimand, ylabel=f"ICC({visible(str(board.task))})")
     caption = f"score scale; point: posterior mean, region: {100 * level:g}% of the joint draws"
-    alarm = next((note for note in board.notes if note.startswith(STAMP)), None)
+    alarm = alarm_of(board.notes)
     write_above(ax, "Score against reliability, by system", [caption], alarm=alarm)
     if len(shown) > 1:
         put_legend(figure, ax, own=own, side="right upper")

@@ -6,20 +6,23 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gstudy._words import plural
 from gstudy.display import Table, markdown_text, shortened
 from gstudy.errors import DataError, QuantityError, explain
 from gstudy.fits.fitted import Fit
 from gstudy.fits.gates import stamp
+from gstudy.fits.many import Fits
 from gstudy.fits.substitutes import advice_on
 from gstudy.questions.card import evaluation_card
 from gstudy.report.answer import answer_draws
 from gstudy.report.sections import LEVEL, SECTIONS, Material, Section, section_of, without_stamps
+from gstudy.report.several import sections_of_several
 from gstudy.report.spreadsheets import table_csv
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from gstudy.fits.many import Fits
     from gstudy.questions.card import EvaluationCard
 
 __all__ = ["REPORT_SCHEMA", "Report", "build_report"]
@@ -166,12 +169,13 @@ class Report:
         return folder / "report.html"
 
 
-def build_report(fit: Fit, fits: Fits | None = None, *, card: bool = False) -> Report:
+def build_report(fit: Fit | Fits, fits: Fits | None = None, *, card: bool = False) -> Report:
     """Everything a fit can tell, as one page to send on.
 
     Parameters
     ----------
-    fit : Fit
+    fit : Fit or Fits
+        Of runs that were made apart (`gs.Fits.of`): their systems side by side.
     fits : Fits, optional
         The separate fits of `gs.fit_by` of the same trials by the object: ICC, card and regions
         are then of each system's own variances.
@@ -194,6 +198,10 @@ def build_report(fit: Fit, fits: Fits | None = None, *, card: bool = False) -> R
     >>> import gstudy as gs
     >>> gs.build_report(gs.load("run.nc"), card=True).write("report")  # doctest: +SKIP
     """
+    if isinstance(fit, Fits) and len(fit) and fits is None:
+        title = f"Reliability report: {len(fit)} {plural(fit.by)} side by side"
+        alarm = next(iter(fit.stamp()), None)
+        return _report(title, alarm, fit if card else None, sections_of_several(fit))
     if not isinstance(fit, Fit):
         raise QuantityError(
             explain(
@@ -204,16 +212,20 @@ def build_report(fit: Fit, fits: Fits | None = None, *, card: bool = False) -> R
             )
         )
     given = Material(fit, fits)
-    found = evaluation_card(fit if fits is None else fits) if card else None
-    first = [] if found is None else [_card_section(found)]
-    made = [*first, *(section_of(given, make) for make in SECTIONS)]
-    alarm, present = _alarm(fit, fits), [section for section in made if section is not None]
-    return Report(
-        title=_title(fit),
-        sections=tuple(map(without_stamps, present) if alarm else present),
-        alarm=alarm,
-        card=found,
-    )
+    shown = (fit if fits is None else fits) if card else None
+    sections = [section_of(given, make) for make in SECTIONS]
+    return _report(_title(fit), _alarm(fit, fits), shown, sections)
+
+
+def _report(
+    title: str, alarm: str | None, of_card: Fit | Fits | None, made: Sequence[Section | None]
+) -> Report:
+    """The sections that there are, after the card if there is to be one."""
+    card = None if of_card is None else evaluation_card(of_card)
+    first = [] if card is None else [_card_section(card)]
+    present = [*first, *(section for section in made if section is not None)]
+    sections = tuple(map(without_stamps, present) if alarm else present)
+    return Report(title=title, sections=sections, alarm=alarm, card=card)
 
 
 def _card_section(card: EvaluationCard) -> Section:
@@ -225,7 +237,7 @@ def _title(fit: Fit) -> str:
 
     source, n = fit.design.source, f"{fit.design.n_trials:,} trials"
     # What came from memory has no name to show.
-    if not PurePath(source).suffix:
+    if source == "DataFrame":
         return f"Reliability report: {n}"
     return f"Reliability report: {PurePath(source).name}, {n}"
 

@@ -10,9 +10,9 @@ import numpy as np
 from gstudy._marks import visible
 from gstudy.display import bare_points, number, percent, points, shortened
 from gstudy.errors import QuantityError, explain
-from gstudy.fits.gates import STAMP, stamp
+from gstudy.fits.gates import stamp
 from gstudy.report.axes import figure_of
-from gstudy.report.style import ALARM, INK, PALE
+from gstudy.report.style import ALARM, INK, PALE, alarm_of
 from gstudy.variance.budgets import VarianceBudget
 from gstudy.variance.structure import RESIDUAL
 
@@ -167,7 +167,7 @@ def _words(budget: VarianceBudget, level: float) -> tuple[list[str], list[str], 
         _reading(budget, level),
         *_residual_lines(budget),
     ]
-    note = next((text for text in budget.notes if text.startswith(STAMP)), None)
+    note = alarm_of(budget.notes)
     if note is None and not budget.assumed:
         note = stamp(budget.draws)
     stamped = textwrap.wrap(visible(note), _CAPTION_CHARACTERS) if note else []

@@ -10,6 +10,7 @@ from gstudy._words import plural
 from gstudy.display import Table
 from gstudy.errors import QuantityError
 from gstudy.fits.gates import STAMP
+from gstudy.planning.next_steps import next_steps
 from gstudy.questions.banks import task_facet
 from gstudy.questions.claims import universe_table
 from gstudy.questions.leaderboard import scores
@@ -20,6 +21,7 @@ from gstudy.questions.tasks import task_table
 from gstudy.report.answer import answer_lines
 from gstudy.report.check_plot import plot_posterior_check
 from gstudy.report.icc_plot import plot_accuracy_icc, plot_icc
+from gstudy.report.next_steps_plot import plot_next_steps
 from gstudy.report.pictures import Picture
 from gstudy.report.plots import plot_budget
 from gstudy.report.prior_plot import plot_priors
@@ -30,6 +32,7 @@ from gstudy.study.components import NOT_SAMPLED
 from gstudy.variance.budgets import variance_budget
 from gstudy.variance.coefficients import icc
 from gstudy.variance.components import variance_components
+from gstudy.variance.remembered import remembered
 from gstudy.variance.rerun import rerun_noise
 
 if TYPE_CHECKING:
@@ -38,7 +41,16 @@ if TYPE_CHECKING:
     from gstudy.questions.ranking import Leaderboard
     from gstudy.variance.coefficients import Coefficient
 
-__all__ = ["LEVEL", "SECTIONS", "Material", "Section", "section_of", "without_stamps"]
+__all__ = [
+    "LEVEL",
+    "SECTIONS",
+    "Material",
+    "Section",
+    "icc_picture",
+    "scores_section",
+    "section_of",
+    "without_stamps",
+]
 
 LEVEL = 0.95
 _SEED = 0
@@ -66,7 +78,7 @@ class Section:
     tables: Mapping[str, Table] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Material:
     """What a report is made of.
 
@@ -82,6 +94,9 @@ class Material:
 
     def board(self) -> Leaderboard:
         """The scores of the systems, with ICCs where they have variances of their own."""
+        return remembered(self, "board", Material._board)
+
+    def _board(self) -> Leaderboard:
         if self.fits is None:
             return scores(self.fit)
         several = len(self.fit.design.cells.labels.get(self.fit.study.object or "", ())) > 1
@@ -101,7 +116,8 @@ def _claim(given: Material) -> Section:
     )
 
 
-def _scores(given: Material) -> Section:
+def scores_section(given: Material) -> Section:
+    """The scores of the systems; raises a QuantityError where they cannot be compared."""
     board = given.board()
     pictures = []
     if board.icc is not None and board.family == "binary":
@@ -138,6 +154,22 @@ def _budget(given: Material) -> Section:
     )
 
 
+def _next_steps(given: Material) -> Section | None:
+    steps = next_steps(given.fit, cost=given.fit.study.cost)
+    if len(steps.steps) == 1:
+        return None
+    caption = (
+        f"Half-width of the score's 95% interval after each single change of the design, score "
+        f"scale: posterior means with {100 * LEVEL:g}% equal-tailed intervals."
+    )
+    return Section(
+        "next-steps",
+        "What to run next",
+        pictures=(Picture("next-steps", caption, lambda: plot_next_steps(steps, level=LEVEL)),),
+        tables={"next_steps": steps.table(LEVEL)},
+    )
+
+
 def _components(given: Material) -> Section:
     scales = ("score",) if given.fit.study.family == "gaussian" else ("score", "logit")
     tables = {
@@ -160,16 +192,21 @@ def _icc(given: Material) -> Section | None:
         return None
     board = _or_none(given.board)
     source = board if board is not None and board.icc is not None else icc(given.fit, task)
+    return Section(
+        "icc",
+        "How alike trials are",
+        pictures=(icc_picture(source, task),),
+        tables={"icc": _icc_table(given.fit)},
+    )
+
+
+def icc_picture(source: Leaderboard | Coefficient, task: str) -> Picture:
+    """The densities of an ICC, with what they are."""
     caption = (
         f"Posterior density of ICC({task}), score scale: points are means, lines "
         f"{100 * LEVEL:g}% equal-tailed intervals."
     )
-    return Section(
-        "icc",
-        "How alike trials are",
-        pictures=(Picture("icc", caption, lambda: plot_icc(source, level=LEVEL)),),
-        tables={"icc": _icc_table(given.fit)},
-    )
+    return Picture("icc", caption, lambda: plot_icc(source, level=LEVEL))
 
 
 def _icc_table(fit: Fit) -> Table:
@@ -327,8 +364,9 @@ def without_stamps(section: Section) -> Section:
 SECTIONS: tuple[Callable[[Material], Section | None], ...] = (
     _answer,
     _claim,
-    _scores,
+    scores_section,
     _budget,
+    _next_steps,
     _components,
     _icc,
     _tasks,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gstudy.display import percent, shortened
-from gstudy.fits.gates import STAMP
-from gstudy.report.style import INK, clean, new_axes, plain, refuse, write_above
+from gstudy.report.style import INK, alarm_of, clean, new_axes, plain, refuse, write_above
 from gstudy.variance.budgets import VarianceBudget
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def plot_budget_whole(
     ax.set_ylim(-0.5, 0.5)
     clean(ax, xlabel="share of the variance of the reported score")
     ax.spines["left"].set_visible(False)
-    alarm = next((note for note in budget.notes if note.startswith(STAMP)), None)
+    alarm = alarm_of(budget.notes)
     kind = "assumed components" if budget.assumed else "posterior mean shares, without intervals"
     title = f"The whole variance: {budget.estimand}"
     write_above(ax, title, [f"{budget.scale} scale; {kind}"], alarm=alarm, inches=7.0)

@@ -10,6 +10,7 @@ import numpy as np
 from gstudy._marks import visible
 from gstudy.display import shortened
 from gstudy.errors import QuantityError, explain
+from gstudy.fits.gates import STAMP
 from gstudy.report.axes import figure_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "LINES",
     "MARKS",
     "PALE",
+    "alarm_of",
     "clean",
     "new_axes",
     "plain",
@@ -63,6 +65,15 @@ def new_axes(
     figure, ax = plt.subplots(figsize=(width, height), layout="constrained", facecolor="white")
     ax.set_facecolor("white")
     return figure, ax, True
+
+
+def alarm_of(notes: Iterable[str]) -> str | None:
+    """The stamp among the notes of a result: that its numbers must not be published.
+
+    >>> alarm_of(["two systems", "NOT CONVERGED: 2 divergences."])
+    'NOT CONVERGED: 2 divergences.'
+    """
+    return next((note for note in notes if note.startswith(STAMP)), None)
 
 
 def plain(text: object) -> str:

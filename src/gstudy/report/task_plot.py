@@ -8,12 +8,12 @@ import numpy as np
 
 from gstudy._words import plural
 from gstudy.display import number
-from gstudy.fits.gates import STAMP
 from gstudy.questions.tasks import FLAKY, TaskTable
 from gstudy.report.style import (
     COLOURS,
     INK,
     PALE,
+    alarm_of,
     clean,
     new_axes,
     put_legend,
@@ -78,7 +78,7 @@ def plot_tasks(
     height = _AROUND_INCHES + _ROW_INCHES * len(frame) if labelled else _LARGE_INCHES
     figure, ax, own = new_axes(ax, height)
     (_draw_rows if labelled else _draw_columns)(ax, frame, tasks)
-    alarm = next((note for note in tasks.notes if note.startswith(STAMP)), None)
+    alarm = alarm_of(tasks.notes)
     write_above(
         ax,
         f"{plural(tasks.facet).capitalize()}, sorted: {tasks.estimand}",

@@ -15,6 +15,7 @@ __all__ = [
     "MEASURES",
     "NAMED",
     "OBJECTS",
+    "PASSES",
     "ROLLOUTS",
     "SAME_RESPONSE",
     "SCORES",
@@ -50,6 +51,11 @@ COUNTS = (
             "n_runs",
         ),
     ),
+)
+# Labels of a trial that passed; those of one that failed are anything else.
+PASSES = (
+    *("yes", "y", "pass", "passed", "correct", "right", "success", "successful", "succeeded"),
+    *("solved", "resolved", "ok", "c", "win", "won", "accepted", "good", "✓", "✅"),
 )
 ERRORS = ("standard_error", "stderr", "std_err", "se", "score_stderr", "score_se", "sem")
 

@@ -46,9 +46,11 @@ def _condition(draft: Draft, name: str, column: LabelColumn) -> GuessedFacet:
     facet = facet_name(words.normal_name(name) or name, [one.name for one in draft.facets])
     n = column.n_levels
     if words.place(name, words.SAME_RESPONSE) is not None:
+        one = {name: str(column.values[column.codes[0]])}
         draft.doubts.append(
-            f"{name} scores the same responses {n} times, which is no replication. The score is "
-            f'the mean over them; for one of them read gs.read_logs(path, keep={{"{name}": ...}})'
+            f"{name} scores the same responses {n} times, which is no replication: the intervals "
+            "are too narrow. The score is the mean over them; to have the trials of one of them, "
+            f'in Python: gs.read_logs(path, keep={one}).to_csv("one.csv", index=False)'
         )
         return GuessedFacet(facet, name, "controlled", n, group_reason(n))
     named = words.place(name, words.NAMED) is not None

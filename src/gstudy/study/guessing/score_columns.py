@@ -225,13 +225,14 @@ def _refusal(
     named = next((column for column, text in texts.items() if text), None)
     given = [*list(columns)[:_LISTED], *(["..."] if len(columns) > _LISTED else [])]
     if named is not None:
-        example = texts[named].split(", ")[0]
+        example = _passing(columns[named], failed)
         return explain(
             f"column {named!r} of {name} has the name of a score, but holds {texts[named]}",
             given=given,
             allowed="0 and 1, true and false, or numbers",
-            do=f"Write it as numbers, such as df[{named!r}] = df[{named!r}] == {example}; or name "
-            'another column: gs.from_frame(df, score="..."), or score = "..." in a study file.',
+            do=f"Write it as numbers, such as df[{named!r}] = df[{named!r}] == {example}, the "
+            'label of a pass; or name another column: gs.from_frame(df, score="..."), or '
+            'score = "..." in a study file.',
         )
     if likely:
         return explain(
@@ -262,6 +263,14 @@ def _text_of(column: LabelColumn, failed: Flags) -> str:
     places = dict.fromkeys(column.codes[wrong & ~failed].tolist())
     shown = [repr(column.values[place])[:40] for place in list(places)[:_SHOWN]]
     return ", ".join(shown)
+
+
+def _passing(column: LabelColumn, failed: Flags) -> str:
+    """The label that means a pass, where it is a common word for it, else dots."""
+    _, wrong = _numbers(column)
+    labels = [column.values[place] for place in np.unique(column.codes[wrong & ~failed])]
+    found = [label for label in labels if str(label).strip().lower() in words.PASSES]
+    return repr(found[0]) if len(found) == 1 else "..."
 
 
 def _is_truth(column: LabelColumn) -> bool:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import glob
 import math
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from gstudy.study.logs.json_streams import records_of, value_of
 from gstudy.study.logs.log_files import LogError, LogFile, LogRows
-from gstudy.study.logs.row_columns import RowColumns, label_of, number_of, outcome_of
+from gstudy.study.logs.row_columns import (
+    RowColumns,
+    label_of,
+    number_of,
+    outcome_of,
+    same_responses,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,15 +75,7 @@ def read(file: LogFile) -> LogRows:
 
 
 def _notes(rows: RowColumns, told: str, responses: int, other: list[str]) -> list[str]:
-    frame = rows.frame()
-    notes = [f"`system` is {told}"]
-    for name in ("filter", "metric"):
-        labels = list(dict.fromkeys(frame[name])) if name in frame else []
-        if len(labels) > 1:
-            notes.append(
-                f"{len(labels)} {name}s score the same responses ({', '.join(labels[:5])}): they "
-                f"are no replications; choose one with keep={{{name!r}: {labels[0]!r}}}"
-            )
+    notes = [f"`system` is {told}", *same_responses(rows.frame(), "filter", "metric")]
     if responses > 1:
         notes.append(
             f"resps holds up to {responses} responses per document, which the filter made one "
@@ -98,8 +97,9 @@ def _name_parts(path: Path) -> tuple[str, str]:
 
 def _system(path: Path, date: str) -> tuple[str, str]:
     """The model, and what names it."""
-    results = path.with_name(f"results_{date}.json")
-    if date and results.is_file():
+    # With --output_path some.json the results are some_<date>.json.
+    found = sorted(path.parent.glob(f"*_{glob.escape(date)}.json")) if date else []
+    for results in found:
         try:
             name = value_of(results, "model_name")
         except (LogError, OSError):

@@ -15,7 +15,7 @@ from gstudy.study.reading.scores import as_number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RowColumns", "label_of", "number_of", "outcome_of"]
+__all__ = ["RowColumns", "label_of", "number_of", "outcome_of", "same_responses"]
 
 _LONGEST = 300
 _SAID = ("outcome", "reason", "detail")
@@ -115,3 +115,16 @@ def outcome_of(score: Any, failed: str | None) -> dict[str, str]:
         return {"outcome": "failed", "reason": failed}
     unscored = isinstance(score, float) and math.isnan(score)
     return {"outcome": "unscored" if unscored else "scored"}
+
+
+def same_responses(frame: pd.DataFrame, *names: str) -> list[str]:
+    """A note for each column that tells scores of one response apart, and no trials."""
+    notes = []
+    for name in names:
+        labels = list(dict.fromkeys(frame[name].dropna())) if name in frame else []
+        if len(labels) > 1:
+            notes.append(
+                f"{len(labels)} {name}s score the same responses ({', '.join(labels[:5])}): they "
+                f"are no replications; choose one with keep={{{name!r}: {labels[0]!r}}}"
+            )
+    return notes

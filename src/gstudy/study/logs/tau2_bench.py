@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gstudy.study.logs.json_streams import items_of, value_of
+from gstudy.study.logs.json_streams import first_keys, items_of, value_of
 from gstudy.study.logs.log_files import LogError, LogFile, LogRows
 from gstudy.study.logs.row_columns import RowColumns, label_of, number_of, outcome_of
 
@@ -17,9 +18,14 @@ __all__ = ["read", "read_simulation"]
 _FACETS = ("file", "benchmark", "environment", "system", "agent", "user_simulator", "task")
 
 # Ends that are not the agent's doing, and those that need a score. tau2-bench scores the agent's
-# other ends, `max_steps` and `too_many_errors` among them, with 0.
-_FAILED = ("infrastructure_error", "unexpected_error", "user_error")
+# other ends, `max_steps` and `too_many_errors` among them, with 0. Its own pass rates leave out
+# the first two; the study's `on_failed_run` decides here.
+_FAILED = ("infrastructure_error", "context_window_exceeded", "unexpected_error", "user_error")
 _STOPPED = ("user_stop", "agent_stop")
+
+# Where newer results keep their simulations, each in a file named by its id.
+_FOLDER = "simulations"
+_RESULTS = frozenset({"info", "tasks"})
 
 
 def read(file: LogFile) -> LogRows:
@@ -40,13 +46,14 @@ def read(file: LogFile) -> LogRows:
     simulations: Iterable[Any] = items_of(file.path, "simulations.item")
     first = next(iter(simulations), None)
     if first is None:
-        folder = file.path.parent / "simulations"
-        return _rows(file, _beside(folder), value_of(file.path, "info"))
+        folder = file.path.parent / _FOLDER
+        found = _rows(file, _beside(folder), value_of(file.path, "info"))
+        return replace(found, notes=(*found.notes, *_index_notes(file, folder)))
     return _rows(file, _chain(first, simulations), value_of(file.path, "info"))
 
 
 def read_simulation(file: LogFile) -> LogRows:
-    """One simulation; those below a results file are read with it.
+    """One simulation; those in the folder `simulations` beside a results file are read with it.
 
     Parameters
     ----------
@@ -56,10 +63,42 @@ def read_simulation(file: LogFile) -> LogRows:
     -------
     LogRows
     """
-    results = file.path.parent.parent / "results.json"
-    if results.is_file():
+    results = _results_above(file.path.parent)
+    if results is not None:
         raise LogError(f"it is read with {results.name}, one folder up")
     return _rows(file, [value_of(file.path, "")], None)
+
+
+def _results_above(folder: Path) -> Path | None:
+    """The results file that a folder of simulations belongs to; its name is the user's choice."""
+    if folder.name != _FOLDER:
+        return None
+    beside = sorted(folder.parent.glob("*.json"), key=lambda path: path.name != "results.json")
+    return next((path for path in beside if _is_results(path)), None)
+
+
+def _is_results(path: Path) -> bool:
+    try:
+        _, keys = first_keys(path, lambda _, keys: set(keys) >= _RESULTS)
+    except (LogError, OSError):
+        return False
+    return set(keys) >= _RESULTS
+
+
+def _index_notes(file: LogFile, folder: Path) -> list[str]:
+    """What the index of newer results lists and the folder lacks, or has beyond it."""
+    entries = [x for x in items_of(file.path, "simulation_index.item") if isinstance(x, dict)]
+    listed = {str(entry.get("id")) for entry in entries}
+    if not listed:
+        return []
+    there = {path.stem for path in folder.glob("*.json")}
+    missing, more = len(listed - there), len(there - listed)
+    notes = []
+    if missing:
+        notes.append(f"{missing:,} of the {len(listed):,} simulations in its index have no file")
+    if more:
+        notes.append(f"{more:,} simulations beside it are not in its index; they are read too")
+    return notes
 
 
 def _chain(first: Any, rest: Iterable[Any]) -> Iterator[Any]:
