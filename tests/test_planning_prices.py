@@ -141,3 +141,20 @@ def test_what_is_nested_in_the_judge_is_counted(judges: str, parents: tuple[str,
         rows = assigned(counts, judges, inside=("wording",))
         expected = len(rows[found].drop_duplicates())
         assert price(study, {"wording": 1.0}, counts, judges=judges) == expected
+
+
+def test_declared_prices_hold_wherever_none_are_given() -> None:
+    study = study_of("task", within("rollout", "task"), cost={"task": 25, "rollout": 0.5})
+    plain = study_of("task", within("rollout", "task"))
+    components = {"task": 0.1, "rollout": 0.14}
+    declared, bare = (gs.assume(s, components, mean=0.6) for s in (study, plain))
+    prices = study.cost
+    design = {"task": 20, "rollout": 3}
+    for ask in (
+        lambda source, cost: gs.next_steps(source, design, cost=cost).summary(),
+        lambda source, cost: gs.best_design(source, budget=900, cost=cost).summary(),
+        lambda source, cost: gs.cheapest_design(source, target=0.05, cost=cost).summary(),
+        lambda source, cost: gs.compare_designs(source, [design], cost=cost).summary(),
+    ):
+        assert ask(declared, None).equals(ask(bare, prices))
+        assert ask(declared, {"trials": 1.0}).equals(ask(bare, None))

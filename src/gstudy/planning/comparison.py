@@ -149,7 +149,8 @@ class DesignComparison(Shown):
         shown = shown.reindex(list(self.designs)).rename_axis("design")
         if shown["cost"].equals(shown["trials"]) or shown["cost"].isna().all():
             shown = shown.drop(columns="cost")
-        formats = {"cost": "number4", "trials": "count"}
+        # Names say what is meant: they are never cut.
+        formats = {"design": "span", "cost": "number4", "trials": "count"}
         for quantity, heading in COLUMNS.items():
             if quantity not in means:
                 continue

@@ -29,6 +29,7 @@ WORDS = {
     "generalizability": "E rho^2",
 }
 _MOST_ROWS = 20
+_OWN = ("design", "judges", "cost", "mean", "median", "sd", "lower", "upper")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -106,7 +107,8 @@ class FoundDesigns(Shown):
         -------
         pandas.DataFrame
             One column per facet with its number of levels, `judges`, `cost`, and `mean`, `median`,
-            `sd`, `lower`, `upper` of the goal. `attrs` name scale, estimand, interval and level.
+            `sd`, `lower`, `upper` of the goal; of a facet that is called like one of these it is
+            "cost (levels)". `attrs` name scale, estimand, interval and level.
 
         Raises
         ------
@@ -118,7 +120,7 @@ class FoundDesigns(Shown):
         facets = list(dict.fromkeys(facet for design in self.designs for facet in design))
         # A pattern that says the number of judges has none in its design.
         levels = {
-            facet: pd.array([design.get(facet) for design in self.designs], dtype="Int64")
+            _column(facet): pd.array([design.get(facet) for design in self.designs], dtype="Int64")
             for facet in facets
         }
         values = summarise(np.moveaxis(self.draws.values, -1, 0), level)
@@ -134,7 +136,7 @@ class FoundDesigns(Shown):
         frame = self.summary(level)
         kept = np.unique(np.linspace(0, len(frame) - 1, _MOST_ROWS).round().astype(int))
         shown = frame.iloc[kept] if len(frame) > _MOST_ROWS else frame
-        name = self.goal.replace("_", "-")
+        name = _heading(self.goal)
         columns = ["mean"] if self.assumed else ["mean", "lower", "upper"]
         dropped = [c for c in ("mean", "median", "sd", "lower", "upper") if c not in columns]
         alone = ["judges"] if set(shown["judges"]) == {"all"} else []
@@ -172,6 +174,15 @@ class FoundDesigns(Shown):
                 )
             )
         return 0
+
+
+def _heading(goal: str) -> str:
+    return goal.replace("_", "-")
+
+
+def _column(facet: str) -> str:
+    """The column of a facet: not one that tables of designs have anyway."""
+    return f"{facet} (levels)" if facet in (*_OWN, *map(_heading, WORDS)) else facet
 
 
 def words_of(goal: str, coverage: float) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.planning.terms import Terms, error_terms, score_terms
+from gstudy.variance.basis import basis_of
 from gstudy.variance.draws import Array, normal_quantile, proportion
 from gstudy.variance.latent import widest
 
@@ -168,6 +169,13 @@ def goal_of(
                 f"the goal {name!r} compares systems, and system names one",
                 given=system,
                 do="Leave system out, or take goal='half_width'.",
+            )
+        )
+    if basis_of(source).study.object is None:
+        raise QuantityError(
+            explain(
+                f"the goal {name!r} needs an object of measurement, and the study declares none",
+                do="Declare object, the facet that is measured, or take goal='half_width'.",
             )
         )
     terms = error_terms(source, pin=pin)

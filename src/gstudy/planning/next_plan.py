@@ -14,7 +14,7 @@ from gstudy.planning.axes import Bound, axes_of
 from gstudy.planning.goals import Goal, checked_target
 from gstudy.planning.optimum import cheapest_choice, floor_of, limit_of
 from gstudy.planning.plans import ADD, CANNOT, STOP, Plan, labelled_states
-from gstudy.planning.prices import price
+from gstudy.planning.prices import declared_cost, price
 from gstudy.planning.search import in_words
 from gstudy.planning.spaces import Prices, spaces_of
 from gstudy.planning.standing import Standing, exhausted, of_one, standing_of
@@ -59,8 +59,8 @@ def plan_next(
     target : float
         The most that the half-width of the score's interval may be: 0.03 is 3 points.
     cost : mapping of str to float, optional
-        Price of a unit of each facet, as `Cost`; by default each trial costs 1. What exists is
-        paid for.
+        Price of a unit of each facet, as `Cost`; by default those that the study declares,
+        else each trial costs 1. What exists is paid for.
     probability : float
         Posterior probability, in (0, 1), with which the target must be met.
     bounds, multiples
@@ -104,6 +104,7 @@ def plan_next(
     standing = standing_of(basis, parts, None, claim)
     goal = Goal("half_width", standing, normal_quantile(coverage), most=widest(basis.study.family))
     wanted, sure = checked_target(goal, target), proportion(probability, "probability")
+    cost = declared_cost(basis.study, cost)
     space = _space(standing, goal, cost, bounds, multiples)
     now = goal.draws(space.least, "all")[0]
     chains, n_draws = next(iter(parts.values())).mean.shape

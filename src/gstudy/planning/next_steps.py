@@ -11,6 +11,7 @@ import numpy as np
 
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.planning.patterned import PatternedStanding
+from gstudy.planning.prices import declared_cost
 from gstudy.planning.standing import WHOLE, Standing, exhausted, most_of, of_one, standing_of
 from gstudy.planning.steps import (
     FEWER,
@@ -60,7 +61,8 @@ def next_steps(
     design : Design or mapping of str to int, optional
         The design as it stands; of a fit by default the design as collected, however uneven.
     cost : mapping of str to float, optional
-        Price of a unit of each facet, as `Cost`; by default each trial costs 1.
+        Price of a unit of each facet, as `Cost`; by default those that the study declares,
+        else each trial costs 1.
     to : mapping of str to int, optional
         New number of levels of some facets; others are doubled. A bank ends at its universe.
     system : str, optional
@@ -117,6 +119,7 @@ def next_steps(
         standing = PatternedStanding(terms, terms.counts(asked), asked.judges)
     else:
         standing = standing_of(basis, parts, asked, claim)
+    cost = declared_cost(basis.study, cost)
     planned = list(_planned(standing, _checked_levels(standing, to), cost))
     planned += _pins(source, standing, asked, system)
     shape = next(iter(parts.values())).mean.shape

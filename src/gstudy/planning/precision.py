@@ -15,7 +15,7 @@ from gstudy.planning.efficiency import trial_count
 from gstudy.planning.merged import Bounds, bounds_of
 from gstudy.planning.named_designs import named_designs
 from gstudy.planning.predictions import QUANTITIES, Answers, Predictions, bounded_variances
-from gstudy.planning.prices import price
+from gstudy.planning.prices import declared_cost, price
 from gstudy.planning.systems import Systems, systems_of
 from gstudy.study.designs import Design
 from gstudy.variance.basis import Basis, basis_of
@@ -140,7 +140,7 @@ def compare_designs(
             rows.append(_Row(f"{name} ({end})", design, held.least.basis, answers))
     draws = _labelled({row.name: row.answers for row in rows}, asked.shape)
     parts = decompositions(basis, SCORE, system)
-    prices, paid = cost if cost is not None else basis.study.cost, _n_systems(systems)
+    prices, paid = declared_cost(basis.study, cost), _n_systems(systems)
     options = {"power": power, "target": asked.target, "cut": asked.cut, "pass_k": asked.k}
     return DesignComparison(
         draws=draws,

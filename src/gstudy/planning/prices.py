@@ -17,7 +17,7 @@ from gstudy.variance.patterns import Count, find_judge, unit_facets
 if TYPE_CHECKING:
     from gstudy.study.declaration import Study
 
-__all__ = ["price"]
+__all__ = ["declared_cost", "price"]
 
 
 def price(
@@ -93,6 +93,11 @@ def price(
                 _of_judges(study, levels, known, judges) if apart else _product(levels, known)
             )
     return total
+
+
+def declared_cost(study: Study, cost: Mapping[str, float] | None) -> Mapping[str, float] | None:
+    """The prices that are given, else those that the study declares; None where trials count."""
+    return cost if cost is not None else study.cost
 
 
 def _of_judges(study: Study, levels: IndexSet, counts: Mapping[str, Count], judges: str) -> Count:

@@ -13,6 +13,7 @@ from gstudy.errors import QuantityError, explain
 from gstudy.planning.axes import axes_of
 from gstudy.planning.found import FoundDesigns, labelled_designs
 from gstudy.planning.goals import Goal, goal_of
+from gstudy.planning.prices import declared_cost
 from gstudy.planning.spaces import spaces_of
 from gstudy.variance.basis import basis_of
 from gstudy.variance.components import component_notes
@@ -88,11 +89,20 @@ class Request:
         paid = [f"Costs are of {self.systems} systems."] if self.systems > 1 else []
         pair = ["The difference is that of two systems of the population, on shared levels."]
         return (
+            *self._claimed(),
             *paid,
             *(pair if self.goal.name in ("difference", "mdd") else []),
             *self.basis.stamp(draws),
             *component_notes(self.basis, parts),
         )
+
+    def _claimed(self) -> tuple[str, ...]:
+        """What a claim about some levels alone is of; the interval says nothing of others."""
+        claim = self.terms.claim
+        if not claim.named:
+            return ()
+        words = claim.words(self.terms.structure, collected=False).removeprefix(", ")
+        return (f"A smaller claim, {words}: of others the interval says nothing.",)
 
     def money(self, cost: float) -> str:
         """A cost in words."""
@@ -121,6 +131,7 @@ def request_of(
         of what the study does not have.
     """
     basis = basis_of(source)
+    cost = declared_cost(basis.study, cost)
     wanted = goal_of(source, goal, system=system, pin=pin, coverage=coverage)
     terms = cast("Terms", wanted.form)
     paid = whole_systems(systems, 1 if goal in _SCORED_ALONE else 2)

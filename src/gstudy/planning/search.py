@@ -49,7 +49,8 @@ def best_design(
     budget : float
         The most that the design may cost; in trials where no cost is given.
     cost : mapping of str to float, optional
-        Price of a unit of each facet, as `Cost`; by default each trial costs 1.
+        Price of a unit of each facet, as `Cost`; by default those that the study declares,
+        else each trial costs 1.
     bounds : mapping of str to int, tuple or list, optional
         Numbers of levels of a facet: one, (least, most) with None for no end, or a list. By
         default from 1 to the universe, or as far as the budget goes.

@@ -19,8 +19,14 @@ def figure_of(ax: Axes) -> Figure:
     Raises
     ------
     QuantityError
-        For axes that were taken out of their figure.
+        For what is no axes, and axes that were taken out of their figure.
     """
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise QuantityError(
+            explain("ax is no axes", given=type(ax).__name__, do="Make them by plt.subplots().")
+        )
     figure = ax.get_figure(root=True)
     if figure is None:
         raise QuantityError(

@@ -131,8 +131,8 @@ def _name_designs(ax: Axes, frame: pd.DataFrame, unit: float, found: FoundDesign
     for place in chosen:
         row = frame.iloc[place]
         levels = " \N{MULTIPLICATION SIGN} ".join(
-            "\N{EN DASH}" if np.isnan(n) else f"{n:,.0f}"
-            for n in frame[facets].iloc[place].astype(float)
+            "\N{EN DASH}" if (n := found.designs[place].get(facet)) is None else f"{n:,}"
+            for facet in facets
         )
         if row["judges"] != "all":
             levels += f", {row['judges']}"

@@ -10,6 +10,7 @@ import numpy as np
 from gstudy._marks import visible
 from gstudy._words import plural
 from gstudy.display import bare_points, number
+from gstudy.planning.prices import declared_cost
 from gstudy.planning.terms import score_terms
 from gstudy.report.style import ALARM, COLOURS, INK, alarm_of, clean, new_axes, plain, write_above
 from gstudy.report.ticks import amount, log_axis, round_numbers
@@ -116,7 +117,7 @@ def plot_design_grid(
     aim = None if target is None else checked_width(target)
     fixed = Design({}) if design is None else Design.read(design)
     terms = score_terms(source, system=system, pin=list(fixed.pin))
-    priced = cost if cost is not None else terms.study.cost
+    priced = declared_cost(terms.study, cost)
     grid = width_grid(terms, ends, fixed, priced, coverage, level)
     basis = basis_of(source)
     figure, ax, _ = new_axes(ax, _HEIGHT_INCHES)

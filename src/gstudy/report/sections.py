@@ -155,7 +155,7 @@ def _budget(given: Material) -> Section:
 
 
 def _next_steps(given: Material) -> Section | None:
-    steps = next_steps(given.fit, cost=given.fit.study.cost)
+    steps = next_steps(given.fit)
     if len(steps.steps) == 1:
         return None
     caption = (
