@@ -201,6 +201,8 @@ def test_other_facets_need_their_numbers() -> None:
         ({"tasks": range(2, 300), "rollouts": range(2, 300)}, "so many designs at once"),
         ({"tasks": [5], "rollouts": [2], "facet": "taks"}, "no component is named 'taks'"),
         ({"tasks": [5], "rollouts": [2], "coverage": 95}, "coverage is not a proportion"),
+        ({"tasks": [5], "rollouts": [2], "design": 5}, "a design is a mapping"),
+        ({"tasks": [5], "rollouts": [2], "design": "task"}, "a design is a mapping"),
     ],
 )
 def test_what_is_no_design_is_refused(given: dict[str, Any], message: str) -> None:

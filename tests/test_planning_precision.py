@@ -311,3 +311,25 @@ def test_bad_input_is_refused(designs: Any, how: dict[str, Any], message: str) -
 def test_a_source_is_needed() -> None:
     with pytest.raises(QuantityError, match="a fit or variance components are needed"):
         gs.compare_designs({"task": 1.0}, {"task": 3})  # type: ignore[arg-type]
+
+
+def test_names_of_designs_are_not_cut() -> None:
+    vc = gs.assume(
+        gs.Study(
+            score="passed",
+            facets=[
+                gs.Facet("task", role="legitimate"),
+                gs.Facet("rollout", role="legitimate", nested_in=["task"]),
+                gs.Facet("judge", role="error"),
+            ],
+        ),
+        {"task": 0.08, "rollout": 0.1, "judge": 0.004},
+        mean=0.6,
+    )
+    levels = {"task": 50, "rollout": 2, "judge": 3}
+    designs = [gs.Design(levels), gs.Design(levels, judges="round robin", pin=["task"])]
+    found = gs.compare_designs(vc, designs, cost={"task": 5}, target=0.05)
+    text = str(found)
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
+    assert all(f"\n{name} " in text for name in found.designs)
+    assert max(map(len, text.splitlines())) <= 80

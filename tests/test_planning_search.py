@@ -13,6 +13,7 @@ from handmade import fit_by_hand
 
 import gstudy as gs
 from gstudy.errors import QuantityError
+from gstudy.planning.found import FoundDesigns
 from gstudy.planning.terms import error_terms, score_terms
 from gstudy.variance.basis import basis_of
 
@@ -329,3 +330,63 @@ def test_what_a_search_returns_is_shown() -> None:
     assert (np.diff(many.summary()["mean"]) < 0).all()
     with pytest.raises(QuantityError, match="several designs"):
         _ = many.design
+
+
+def nested_study(task: str, rollout: str) -> gs.Study:
+    return gs.Study(
+        score="passed",
+        facets=[
+            gs.Facet(task, role="legitimate"),
+            gs.Facet(rollout, role="legitimate", nested_in=[task]),
+        ],
+    )
+
+
+@pytest.mark.parametrize("pin", [["task"], ["rollout"], ["task", "rollout"]])
+def test_a_search_under_a_smaller_claim_says_so(pin: list[str]) -> None:
+    vc = gs.assume(nested_study("task", "rollout"), {"task": 0.1, "rollout": 0.14}, mean=0.6)
+    claimed = " and ".join(f"{facet}s" for facet in pin)
+    for found in (
+        gs.best_design(vc, budget=100, pin=pin),
+        gs.cheapest_design(vc, target=0.2, pin=pin),
+        gs.design_frontier(vc, budget=10, pin=pin),
+    ):
+        assert f"A smaller claim, these {claimed} (pinned): of others" in " ".join(found.notes)
+    assert "smaller claim" not in str(gs.best_design(vc, budget=100))
+
+
+OWN = ["design", "judges", "cost", "mean", "median", "sd", "lower", "upper", "half-width", "step"]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_facet_may_be_called_like_a_column(name: str) -> None:
+    def found(task: str) -> FoundDesigns:
+        vc = gs.assume(nested_study(task, "run"), {task: 0.1, "run": 0.14}, mean=0.6)
+        return gs.design_frontier(vc, budget=60, cost={task: 5, "run": 1})
+
+    odd, plain = found(name), found("task")
+    taken = name != "step"
+    column = f"{name} (levels)" if taken else name
+    expected = plain.summary().rename(columns={"task": column})
+    assert odd.summary().columns.tolist() == expected.columns.tolist()
+    assert (odd.summary() == expected).all(axis=None)
+    assert odd.table().frame.columns.is_unique
+
+
+@pytest.mark.parametrize("goal", ["difference", "mdd", "phi", "generalizability"])
+def test_a_goal_of_several_systems_needs_an_object(goal: str) -> None:
+    vc = gs.assume(nested_study("task", "rollout"), {"task": 0.1, "rollout": 0.14}, mean=0.6)
+    with pytest.raises(QuantityError, match=f"the goal '{goal}' needs an object.*Declare object"):
+        gs.best_design(vc, budget=100, goal=goal)
+
+
+def test_a_coverage_next_to_one_has_an_interval() -> None:
+    vc = gs.assume(nested_study("task", "rollout"), {"task": 0.1, "rollout": 0.14}, mean=0.6)
+    widths = [
+        float(gs.best_design(vc, budget=9000, coverage=c).draws.max())
+        for c in (0.95, 0.999999, 1 - 2**-53)
+    ]
+    # The last normal quantile is that of 2**-54, 8.292.
+    root = (0.1 / 9000 + 0.14 / 9000) ** 0.5
+    assert widths == sorted(widths)
+    np.testing.assert_allclose(widths[-1], 8.2924 * root, rtol=1e-4)

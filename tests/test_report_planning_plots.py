@@ -103,6 +103,9 @@ def test_each_draws_where_it_is_told_and_names_its_scale(plots: dict, name: str)
     assert own_ax.figure is own_figure
     with pytest.raises(gs.QuantityError, match="level is not a proportion"):
         plots[name](level=95)
+    for wrong in (5, "ax", given.figure, [given]):
+        with pytest.raises(gs.QuantityError, match="ax is no axes"):
+            plots[name](ax=wrong)
 
 
 @pytest.mark.parametrize("draw", [gs.plot_next_steps, gs.plot_frontier, gs.plot_convergence])

@@ -160,7 +160,7 @@ def _predicted(
     if collected or single is not None:
         start = None if collected else single
         steps = next_steps(known, start, cost=prices, to=asked.to or None, system=options["system"])
-        table = _uncut(steps.table(LEVEL), "step")
+        table = steps.table(LEVEL)
         money = {"added cost": _money([step.cost for step in steps.steps])}
         printed = replace(table, formats={**table.formats, **money})
         yield Answer("next_steps", steps, printed, {}, single)
@@ -173,7 +173,7 @@ def _of_comparison(found: DesignComparison) -> Answer:
     paid = pd.DataFrame(
         {"cost": list(found.costs.values()), "trials": list(found.trials.values())}, index=index
     )
-    table = _uncut(found.table(LEVEL), "design")
+    table = found.table(LEVEL)
     # They say the same, and a terminal is narrow.
     frame = table.frame.drop(columns="design effect", errors="ignore")
     notes = tuple(_EFFECTIVE if note.startswith("design effect") else note for note in table.notes)
@@ -229,8 +229,3 @@ def _money(costs: Any) -> str:
     """How costs are written: whole ones without digits after the point."""
     known = [cost for cost in costs if not math.isnan(cost)]
     return "count" if all(abs(cost - round(cost)) < _ROUNDING for cost in known) else "number4"
-
-
-def _uncut(table: Table, column: str) -> Table:
-    """The table with a first column that is never cut: its names say what is meant."""
-    return replace(table, formats={**table.formats, column: "span"})

@@ -15,7 +15,7 @@ from gstudy.planning.icc_information import (
     task_information,
 )
 from gstudy.planning.icc_mean_squares import icc_error
-from gstudy.study.designs import TRIALS, Design
+from gstudy.study.designs import TRIALS
 from gstudy.study.priors import default_mu_prior, default_sd_prior
 from gstudy.variance.designs import needed_counts, read_design
 from gstudy.variance.draws import Array, normal_quantile
@@ -168,7 +168,7 @@ def _designs(
     structure: Structure, facet: str, design: Mapping[str, int] | None
 ) -> Callable[[int, int], Mapping[str, float]]:
     """The counts of a design by its numbers of levels and of rollouts."""
-    given = {} if design is None else dict(Design.read(design))
+    given = dict(design or {})
     needed = [name for name in needed_counts(structure) if name != facet]
     repeats = {*structure.redrawn, *structure.absorbed, TRIALS}
     # Without a facet of their own rollouts are the trials of a cell.

@@ -16,6 +16,7 @@ from gstudy.planning.icc_predictions import (
     information_widths,
     mean_square_widths,
 )
+from gstudy.study.designs import Design
 from gstudy.variance.basis import basis_of
 from gstudy.variance.decomposition import SCORE, decompositions
 from gstudy.variance.draws import Array, proportion, stated, summarise
@@ -190,6 +191,7 @@ def icc_width(
     basis = basis_of(source)
     refuse_shared(basis, system, "width of the ICC")
     coverage = proportion(coverage, "coverage")
+    design = None if design is None else Design.read(design)
     sizes = {"tasks": _numbers("tasks", tasks), "rollouts": _numbers("rollouts", rollouts)}
     if len(sizes["tasks"]) * len(sizes["rollouts"]) > _MOST_CELLS:
         raise QuantityError(

@@ -173,6 +173,8 @@ class NextSteps(Shown):
             level=None if self.assumed else level,
             notes=(*self._meanings(), *self._best(), *self.notes),
             formats={
+                # Names say what is meant: they are never cut.
+                "step": "span",
                 "added trials": "count",
                 "added cost": "number4",
                 **dict.fromkeys(("half-width", "lower", "upper", "change"), form),

@@ -126,7 +126,8 @@ def normal_quantile(coverage: float) -> float:
     >>> round(normal_quantile(0.95), 2)
     1.96
     """
-    return NormalDist().inv_cdf((1 + proportion(coverage, "coverage")) / 2)
+    # By the lower end: the upper one of a coverage next to 1 rounds to 1.
+    return abs(NormalDist().inv_cdf((1 - proportion(coverage, "coverage")) / 2))
 
 
 def proportion(value: object, name: str) -> float:
