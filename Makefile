@@ -24,8 +24,9 @@ environment:
 demo: environment
 	$(BIN)/gstudy demo
 
+# The tests of a file share fits, so that files are given to processes whole.
 test: environment
-	$(PYTEST)
+	$(PYTEST) -n auto --dist loadfile
 
 slow: environment
 	$(PYTEST) -m ""
