@@ -122,3 +122,13 @@ def test_bad_plans_are_refused() -> None:
     vc = gs.assume(fit.study, {"task": 0.1}, mean=0.5)
     with pytest.raises(QuantityError, match="no trials to add to"):
         gs.plan_next(vc, target=0.1)  # type: ignore[arg-type]
+
+
+def test_what_only_bounds_forbid_is_not_called_impossible() -> None:
+    fit = bank()
+    target = 0.6 * float(np.median(gs.variance_budget(fit).half_width().values))
+    plan = gs.plan_next(fit, target=target, bounds={"task": (6, 7), "rollout": (2, 3)})
+    assert plan.decision == "cannot"
+    assert str(plan).startswith("No number of trials within the bounds brings")
+    assert "with any number of levels within the bounds" in plan.notes[0]
+    assert gs.plan_next(fit, target=target).decision == "add"

@@ -134,7 +134,7 @@ def plan_next(
         return plan
     found = cheapest_choice([space], goal, wanted, sure)
     if found is None:
-        return _hopeless(plan, space, goal)
+        return _hopeless(plan, space, goal, bounded=bool(bounds))
     return _added(plan, goal, standing, found)
 
 
@@ -183,15 +183,16 @@ def _added(plan: Plan, goal: Goal, standing: Standing, found: Choice) -> Plan:
     )
 
 
-def _hopeless(plan: Plan, space: Space, goal: Goal) -> Plan:
+def _hopeless(plan: Plan, space: Space, goal: Goal, *, bounded: bool) -> Plan:
     """The plan that says what the floor is."""
     floor = floor_of(space, goal, plan.probability)
     shape = plan.draws.shape[:2]
     text = in_words(goal, floor, plan.family)
+    allowed = " within the bounds" if bounded else ""
     note = (
-        f"Floor: with any number of levels the half-width is at most {text} with probability "
-        f"{plan.probability:g}, and no less. A smaller claim (pin) or more of what has one level "
-        "would lower it."
+        f"Floor: with any number of levels{allowed} the half-width is at most {text} with "
+        f"probability {plan.probability:g}, and no less. A smaller claim (pin) or more of what has "
+        "one level would lower it."
     )
     return replace(
         plan,
@@ -201,6 +202,7 @@ def _hopeless(plan: Plan, space: Space, goal: Goal) -> Plan:
             (shape[0], shape[1]),
         ),
         design=None,
+        bounded=bounded,
         notes=(note, *plan.notes),
     )
 

@@ -51,6 +51,8 @@ class Plan(Shown):
     coverage : float
     notes : tuple of str
     family : {"binary", "gaussian"}
+    bounded : bool
+        Whether bounds kept it from more: then what cannot be reached may be without them.
     """
 
     draws: xr.DataArray
@@ -66,6 +68,7 @@ class Plan(Shown):
     coverage: float
     notes: tuple[str, ...]
     family: str = "binary"
+    bounded: bool = False
 
     @property
     def scale(self) -> str:
@@ -95,7 +98,8 @@ class Plan(Shown):
         if self.decision == STOP:
             return f"Stop: the half-width is at most {target}."
         if self.decision == CANNOT:
-            return f"No number of trials brings the half-width to {target}."
+            allowed = " within the bounds" if self.bounded else ""
+            return f"No number of trials{allowed} brings the half-width to {target}."
         added = ", ".join(
             f"{facet} {self.before[facet]:.4g} to {n:.4g}"
             for facet, n in self.after.items()
