@@ -58,7 +58,7 @@ def split_variance(fit: Any, shares: dict[str, float], merged: str, design: Any)
 def ends(fit: Any, design: Any) -> tuple[np.ndarray, np.ndarray]:
     found = gs.compare_designs(fit, {"x": design}, bounds=True)
     variance = found.draws.sel(quantity="variance")
-    return tuple(  # type: ignore[return-value]
+    return tuple(
         variance.sel(design=f"x ({end})").values.ravel() for end in ("at least", "at most")
     )
 

@@ -118,10 +118,10 @@ def test_bad_plans_are_refused() -> None:
         ({"target": 0.03, "bounds": {"tasks": 3}}, "Did you mean 'task'"),
     ):
         with pytest.raises(QuantityError, match=message):
-            gs.plan_next(fit, **how)  # type: ignore[arg-type]
+            gs.plan_next(fit, **how)
     vc = gs.assume(fit.study, {"task": 0.1}, mean=0.5)
     with pytest.raises(QuantityError, match="no trials to add to"):
-        gs.plan_next(vc, target=0.1)  # type: ignore[arg-type]
+        gs.plan_next(vc, target=0.1)
 
 
 def test_what_only_bounds_forbid_is_not_called_impossible() -> None:

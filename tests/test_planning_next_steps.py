@@ -202,7 +202,7 @@ def test_bad_steps_are_refused(oracle: Any) -> None:
         ({"query": 2.5}, "whole numbers from 1 on"),
     ):
         with pytest.raises(QuantityError, match=message):
-            gs.next_steps(vc, design, to=to)  # type: ignore[arg-type]
+            gs.next_steps(vc, design, to=to)
     with pytest.raises(QuantityError, match="numbers from 0 on"):
         gs.next_steps(vc, design, cost={"query": -1})
     with pytest.raises(QuantityError, match="unknown facet 'qeury'"):

@@ -291,8 +291,8 @@ def test_names_of_designs() -> None:
         ([{"task": 30}, {"task": 90}], {}, "more levels than its universe"),
         ({"task": 3}, {"cost": {"task": -1}}, "price of 'task' is not usable"),
         ({"task": 3}, {"cost": {"taks": 1}}, "unknown facet 'taks'"),
-        ({"task": 3}, {"target": 0}, "target is no half-width"),
-        ({"task": 3}, {"target": "3pt"}, "target is no half-width"),
+        ({"task": 3}, {"target": 0}, "target is not usable"),
+        ({"task": 3}, {"target": "3pt"}, "target is not usable"),
         ({"task": 3}, {"cut": 1.2}, "cut is not a score"),
         ({"task": 3}, {"coverage": 95}, "coverage is not a proportion"),
         ({"task": 3}, {"power": 0}, "power is not a proportion"),
@@ -310,7 +310,7 @@ def test_bad_input_is_refused(designs: Any, how: dict[str, Any], message: str) -
 
 def test_a_source_is_needed() -> None:
     with pytest.raises(QuantityError, match="a fit or variance components are needed"):
-        gs.compare_designs({"task": 1.0}, {"task": 3})  # type: ignore[arg-type]
+        gs.compare_designs({"task": 1.0}, {"task": 3})
 
 
 def test_names_of_designs_are_not_cut() -> None:

@@ -115,12 +115,12 @@ def test_costs_that_cannot_be() -> None:
         price(AGENT, {"rolout": 1.0}, COUNTS)
     for value in (-1, math.nan, math.inf, "3", True, None):
         with pytest.raises(QuantityError, match="the price of 'task' is not usable"):
-            gs.Cost({"task": value})  # type: ignore[dict-item]
+            gs.Cost({"task": value})
     for empty in ({}, {"task": 0}):
         with pytest.raises(QuantityError, match="nothing has a price"):
             gs.Cost(empty)
     with pytest.raises(QuantityError, match="a cost is a mapping"):
-        gs.Cost([("task", 1)])  # type: ignore[arg-type]
+        gs.Cost([("task", 1)])
     with pytest.raises(QuantityError, match="several systems"):
         price(study_of("task"), None, {"task": 5}, systems=2)
 

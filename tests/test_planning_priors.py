@@ -194,6 +194,6 @@ def test_what_is_refused() -> None:
         gs.prior_components(agent(), {"task": 5, "rollout": 2})
     for draws in (0, 99, 2.5, True, 10**6):
         with pytest.raises(QuantityError, match="no number of prior draws"):
-            gs.prior_components(agent(), DESIGN, draws=draws)  # type: ignore[arg-type]
+            gs.prior_components(agent(), DESIGN, draws=draws)
     with pytest.raises(QuantityError, match="no design as collected"):
         gs.variance_budget(gs.prior_components(agent(), DESIGN, draws=100))

@@ -75,7 +75,7 @@ def random_study(rng: np.random.Generator) -> gs.Study:
         facets.append(gs.Facet("env", role="error", universe=bank(4)))
     if rng.random() < 0.8:
         facets.append(gs.Facet("judge", role="error", universe=bank(300)))
-    rng.shuffle(facets)  # type: ignore[arg-type]
+    rng.shuffle(facets)
     parents = [f.name for f in facets if f.name != "judge" and rng.random() < 0.8] or ["task"]
     measured = ["system"] if rng.random() < 0.6 else []
     if rng.random() < 0.7:

@@ -276,7 +276,7 @@ def test_lines_stand_where_their_numbers_are(fit: gs.Fit) -> None:
         ({"task": (True, 9), "rollout": (1, 3)}, {}, "whole numbers"),
         ("task", {}, "two facets"),
         ({"tsak": (1, 9), "rollout": (1, 3)}, {}, "tsak"),
-        (LEVELS, {"target": -0.1}, "target is no half-width"),
+        (LEVELS, {"target": -0.1}, "target is not usable"),
         (LEVELS, {"cost": {"judge": 1}}, "unknown facet 'judge'"),
         (LEVELS, {"coverage": 2}, "coverage"),
     ],

@@ -94,9 +94,9 @@ def test_a_design_is_a_mapping_and_a_value() -> None:
     assert gs.Design.read({"task": 3}) == gs.Design({"task": 3})
     assert design.with_levels({"a b": 2})["a b"] == 2
     with pytest.raises(AttributeError):
-        design.name = "other"  # type: ignore[misc]
+        design.name = "other"
     with pytest.raises(TypeError):
-        design.levels["task"] = 3  # type: ignore[index]
+        design.levels["task"] = 3
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, 2.0, True, "3", None, float("nan")])
@@ -107,16 +107,16 @@ def test_numbers_of_levels_that_are_none(n: Any) -> None:
 
 def test_designs_that_are_none() -> None:
     with pytest.raises(QuantityError, match="a design is a mapping"):
-        gs.Design.read([("task", 3)])  # type: ignore[arg-type]
+        gs.Design.read([("task", 3)])
     with pytest.raises(QuantityError, match="a facet that is no text"):
-        gs.Design({1: 3})  # type: ignore[dict-item]
+        gs.Design({1: 3})
     for pin in (3, [3], {"task": 1}):
         with pytest.raises(QuantityError, match="pin is no list of facets"):
-            gs.Design({"task": 3}, pin=pin)  # type: ignore[arg-type]
+            gs.Design({"task": 3}, pin=pin)
     with pytest.raises(QuantityError, match="unknown way of judging"):
-        gs.Design({"task": 3}, judges=["all"])  # type: ignore[arg-type]
+        gs.Design({"task": 3}, judges=["all"])
     with pytest.raises(QuantityError, match="name of a design"):
-        gs.Design({"task": 3}, name=3)  # type: ignore[arg-type]
+        gs.Design({"task": 3}, name=3)
     with pytest.raises(QuantityError, match=r"a design has no 'task'.*with_levels"):
         gs.Design({"task": 3}).replace(task=4)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.variance.components import VarianceComponents
 
-__all__ = ["GOALS", "POWER", "Form", "Goal", "checked_target", "goal_of"]
+__all__ = ["GOALS", "POWER", "Form", "Goal", "checked_target", "checked_width", "goal_of"]
 
 GOALS = ("half_width", "difference", "mdd", "phi", "generalizability")
 """Half-width of a score's interval, of that of a difference of two systems on shared levels, the
@@ -195,16 +196,25 @@ def checked_target(goal: Goal, target: object) -> float:
     QuantityError
         When it is no number above 0, of a coefficient none in (0, 1).
     """
-    if goal.rises:
-        return proportion(target, "target")
-    usable = isinstance(target, int | float | np.number) and not isinstance(target, bool)
-    value = float(target) if usable else np.nan  # type: ignore[arg-type]
+    return proportion(target, "target") if goal.rises else checked_width(target)
+
+
+def checked_width(target: object) -> float:
+    """A width in units of the score, above 0.
+
+    Raises
+    ------
+    QuantityError
+        For anything else.
+    """
+    known = isinstance(target, Real) and not isinstance(target, bool)
+    value = float(target) if known and isinstance(target, Real) else np.nan
     if not np.isfinite(value) or value <= 0:
         raise QuantityError(
             explain(
                 "the target is not usable",
                 given=target,
-                allowed=f"numbers above 0, in units of the score: 0.03 is 3 points of {goal.name}",
+                allowed="numbers above 0, in units of the score: 0.03 is 3 points",
             )
         )
     return value

@@ -12,6 +12,7 @@ from gstudy.errors import QuantityError, explain
 from gstudy.planning.comparison import DesignComparison
 from gstudy.planning.detectable import detectable_factor
 from gstudy.planning.efficiency import trial_count
+from gstudy.planning.goals import checked_width
 from gstudy.planning.merged import Bounds, bounds_of
 from gstudy.planning.named_designs import named_designs
 from gstudy.planning.predictions import QUANTITIES, Answers, Predictions, bounded_variances
@@ -123,7 +124,7 @@ def compare_designs(
         coverage=coverage,
         factor=detectable_factor(coverage, power),
         systems=_systems(basis, systems, compared),
-        target=_checked_target(target),
+        target=None if target is None else checked_width(target),
         cut=None if cut is None else checked_cut(cut, SCORE, basis),
         k=_checked_k(pass_k),
         seed=checked_seed(seed),
@@ -262,22 +263,6 @@ def _n_systems(systems: int | Sequence[str] | None) -> int:
     if systems is None:
         return 1
     return systems if isinstance(systems, int) else len(systems)
-
-
-def _checked_target(target: object) -> float | None:
-    if target is None:
-        return None
-    usable = isinstance(target, int | float | np.number) and not isinstance(target, bool)
-    value = float(target) if usable else np.nan  # type: ignore[arg-type]
-    if not np.isfinite(value) or value <= 0:
-        raise QuantityError(
-            explain(
-                "the target is no half-width",
-                given=target,
-                allowed="numbers above 0, in units of the score: 0.03 is 3 points",
-            )
-        )
-    return value
 
 
 def _checked_k(k: object) -> int | None:

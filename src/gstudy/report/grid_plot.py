@@ -10,11 +10,12 @@ import numpy as np
 from gstudy._marks import visible
 from gstudy._words import plural
 from gstudy.display import bare_points, number
+from gstudy.planning.goals import checked_width
 from gstudy.planning.prices import declared_cost
 from gstudy.planning.terms import score_terms
 from gstudy.report.style import ALARM, COLOURS, INK, alarm_of, clean, new_axes, plain, write_above
 from gstudy.report.ticks import amount, log_axis, round_numbers
-from gstudy.report.width_grids import checked_ends, checked_width, width_grid
+from gstudy.report.width_grids import checked_ends, width_grid
 from gstudy.study.designs import Design
 from gstudy.variance.basis import basis_of
 from gstudy.variance.draws import labelled, proportion

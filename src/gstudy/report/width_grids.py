@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gstudy.planning.terms import Terms
     from gstudy.variance.draws import Array
 
-__all__ = ["WidthGrid", "checked_ends", "checked_width", "width_grid"]
+__all__ = ["WidthGrid", "checked_ends", "width_grid"]
 
 _SIDE = 48
 _CHUNK = 200
@@ -133,12 +133,3 @@ def _no_levels(given: object) -> QuantityError:
             do='Such as {"task": (20, 400), "rollout": (1, 8)}.',
         )
     )
-
-
-def checked_width(target: object) -> float:
-    usable = isinstance(target, float | int | np.number) and not isinstance(target, bool)
-    if not usable or not 0 < float(cast("float", target)) < np.inf:
-        raise QuantityError(
-            explain("target is no half-width", given=target, allowed="a number above 0")
-        )
-    return float(cast("float", target))
