@@ -58,3 +58,39 @@ def test_a_point_estimate_has_settled_where_it_stays_near() -> None:
     found = convergence.settled(pd.DataFrame(rows), pd.Series({"A": 0.4, "B": 0.4}))
     assert found["A"] == 16
     assert np.isnan(found["B"])
+
+
+def test_the_chance_of_so_many_misses_is_that_of_independent_right_intervals() -> None:
+    found = planning_truth.chance_of_misses(2, 3)
+    assert found == pytest.approx(3 * 0.05**2 * 0.95 + 0.05**3)
+    assert planning_truth.chance_of_misses(0, 144) == pytest.approx(1.0)
+
+
+def test_predicted_counts_keep_the_pilot_and_draw_the_rest() -> None:
+    rng = np.random.default_rng(3)
+    passed, taken, trials = np.array([4.0, 0.0]), np.array([4.0, 4.0]), np.array([104.0, 204.0])
+    rates = np.broadcast_to([0.25, 0.5], (20_000, 2))
+    found = planning_truth.predicted_counts((passed, taken), trials, rates, rng)
+    assert found.min(axis=0).tolist() > [4, 0]
+    assert found.mean(axis=0) == pytest.approx([4 + 25, 100], rel=0.01)
+    assert found.var(axis=0) == pytest.approx([100 * 0.1875, 200 * 0.25], rel=0.05)
+
+
+def test_predictive_intervals_of_the_variances_hold_95_percent() -> None:
+    """Rates and pilot from one model, whose posterior is known: Beta prior, binomial trials."""
+    rng = np.random.default_rng(4)
+    n_tasks, total, pilot, held = 40, 60, 4, np.zeros(2)
+    for _ in range(400):
+        rates = rng.beta(0.8, 0.8, n_tasks)
+        passed = rng.binomial(pilot, rates)
+        counts = passed + rng.binomial(total - pilot, rates)
+        trials, drawn = np.full(n_tasks, float(total)), (passed, np.full(n_tasks, float(pilot)))
+        draws = rng.beta(0.8 + passed, 0.8 + pilot - passed, (500, n_tasks))
+        again = planning_truth.predicted_counts(drawn, trials, draws, rng)
+        pairs = zip(
+            planning_truth.true_variances(again, trials, 4),
+            planning_truth.true_variances(counts.astype(float), trials, 4),
+            strict=True,
+        )
+        held += [planning_truth.holds(own, float(truth))[0] for own, truth in pairs]
+    assert np.abs(held / 400 - 0.95).max() < 3.5 * (0.95 * 0.05 / 400) ** 0.5

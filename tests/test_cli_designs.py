@@ -399,7 +399,20 @@ def test_more_than_a_universe_and_a_part_of_a_merged_component(
     assert code == 1
     assert "is one component" in err
     assert "lies between" in err
+    assert "--bound-merged gives both" in err
     assert err.count("\n") == 1
+    parted = (tmp_path / "run.nc", "--design", "task=6,version=2,rollout=4")
+    code, out, _ = command(*parted, "--bound-merged", "--json")
+    assert code == 0
+    tables = json.loads(out)["tables"]
+    shown = {row[0] for row in tables["designs"]["rows"]}
+    name = "task=6,version=2,rollout=4"
+    assert {f"{name} (at least)", f"{name} (at most)"} <= shown
+    # From bounds no step can be told.
+    assert "next_steps" not in tables
+    code, _, err = command(tmp_path / "run.nc", "--bound-merged")
+    assert code == 2
+    assert "--bound-merged belongs to --design" in err
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -244,3 +244,45 @@ def test_refits_of_simulated_studies_are_as_wide_as_predicted(
     found = gs.icc_width(assumed(sd, mu), tasks=[tasks], rollouts=[rollouts]).draws.item()
     error = widths.std(ddof=1) / math.sqrt(len(widths))
     assert found == pytest.approx(widths.mean(), abs=0.05 * widths.mean() + 3 * error)
+
+
+def test_an_icc_that_can_hardly_be_told_from_zero_has_a_width() -> None:
+    """Its logit has no useful sd: the width of a normal interval of the ICC itself stands in."""
+    for sd in (0.0, 1e-3, 0.05, 0.1, 0.2):
+        table = gs.icc_width(assumed(sd, 0.3), tasks=[50], rollouts=[4]).summary()
+        assert table["mean"].item() == pytest.approx(table["bonett"].item(), rel=1e-6)
+    # One of several facets: 2 z SE.
+    study = gs.Study(score="passed", facets=[TASK, gs.Facet("judge", role="error")])
+    vc = gs.assume(study, {"task": 0.0, "judge": 0.01, "residual": 0.2}, mean=0.6)
+    found = gs.icc_width(vc, tasks=[50], rollouts=[4], design={"judge": 4}, facet="task")
+    assert 0 < found.summary()["mean"].item() < 0.2
+
+
+def test_an_icc_needs_scores_that_vary() -> None:
+    study = gs.Study(score="passed", facets=[TASK])
+    nothing = gs.assume(study, {"task": 0.0}, mean=0.5)
+    with pytest.raises(gs.QuantityError, match="no score varies: every variance is 0"):
+        gs.icc_width(nothing, tasks=[10], rollouts=[4])
+    for mu in (1000.0, -1000.0):
+        with pytest.raises(gs.QuantityError, match="no score varies"):
+            gs.icc_width(assumed(2.0, mu), tasks=[10], rollouts=[4])
+
+
+def test_passes_and_failures_are_alike_far_from_even() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for mu in (3.0, 40.0, 300.0):
+            (up, slopes), (down, other) = icc_and_slopes(mu, 1.5), icc_and_slopes(-mu, 1.5)
+            assert up == pytest.approx(down, rel=1e-12)
+            assert slopes == pytest.approx(other * [-1, 1], rel=1e-12)
+        for mu in (1000.0, -1000.0, 40.0, -40.0):
+            vc = gs.assume(COUNTS, {"task": 2.0}, mu=mu, scale="logit")
+            found = gs.compare_designs(vc, [{"task": 10, "trials": 4}])
+            table = found.summary()["mean"].droplevel("design")
+            if abs(mu) > 100:
+                assert table["half_width"] == 0
+                assert any("no score of it varies" in note.lower() for note in found.notes)
+            else:
+                # Independent trials of rare passes: the design effect is 1 + (k - 1) ICC.
+                icc = float(gs.icc(vc, "task").draws.item())
+                assert table["design_effect"] == pytest.approx(1 + 3 * icc, rel=1e-6)

@@ -146,3 +146,9 @@ def test_a_merged_object_has_no_bounds() -> None:
     design = {"harness": 2, "task": 10, "rollout": 2}
     with pytest.raises(QuantityError, match="no bound of a design"):
         gs.compare_designs(fit, design, bounds=True)
+
+
+@pytest.mark.parametrize("bounds", ["x", {"task": (1, 5)}, 1, None])
+def test_bounds_is_true_or_false(bounds: Any) -> None:
+    with pytest.raises(QuantityError, match=r"bounds says whether.*True or False"):
+        gs.compare_designs(crossed_fit(), {"task": 9, "grader": 9, "rollout": 2}, bounds=bounds)

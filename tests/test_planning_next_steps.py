@@ -223,3 +223,52 @@ def test_more_calls_of_rollouts_that_ran_once_have_both_ends() -> None:
     assert worst == pytest.approx(now)
     assert (variance_of(found, "call: 1 to 2 (at best)") < now).all()
     assert (variance_of(found, "rollout: 3 to 6") < now).all()
+
+
+def test_both_ends_are_those_of_the_bounded_design() -> None:
+    """Steps scale what stands, comparisons predict anew: one component of tasks and rollouts."""
+    study = study_of("task", within("rollout", "task"), gs.Facet("judge", role="error"))
+    rows = [
+        {"task": t, "rollout": 0, "judge": j, "score": (t + j) % 2}
+        for t in range(8)
+        for j in range(3)
+    ]
+    fit = fitted(study, rows, shape=(1, 20))
+    steps = gs.next_steps(fit)
+    compared = gs.compare_designs(fit, {"x": {"task": 8, "rollout": 2, "judge": 3}}, bounds=True)
+    for end, name in (("at best", "at least"), ("at worst", "at most")):
+        expected = compared.draws.sel(design=f"x ({name})", quantity="variance").values.ravel()
+        found = variance_of(steps, f"rollout: 1 to 2 ({end})")
+        assert found == pytest.approx(expected, rel=1e-9), end
+
+
+def test_what_is_added_is_paid_for_so_many_systems() -> None:
+    study = study_of("task", within("rollout", "system", "task"), object="system")
+    vc = gs.assume(study, {"system": 0.02, "task": 0.1, "rollout": 0.1}, mean=0.6)
+    cost = {"task": 10, "rollout": 1}
+    for design in ({"task": 20, "rollout": 2}, gs.Design({"task": 20, "rollout": 2})):
+        found = gs.next_steps(vc, design, cost=cost, systems=3)
+        row = found.summary().loc["task: 20 to 40"]
+        # Tasks are shared, and trials are of each system.
+        assert (row["added_trials"], row["added_cost"]) == (3 * 40, 10 * 20 + 3 * 40)
+        assert "Added trials and costs are of 3 systems." in found.notes
+        compared = gs.compare_designs(
+            vc, [design, {"task": 40, "rollout": 2}], cost=cost, systems=3
+        )
+        first, second = compared.costs.values()
+        assert row["added_cost"] == pytest.approx(second - first)
+    for wrong in (0, 1.5, True, "3"):
+        with pytest.raises(QuantityError, match="number of systems is not usable"):
+            gs.next_steps(vc, {"task": 20, "rollout": 2}, systems=wrong)
+
+
+def test_levels_that_are_means_are_explained() -> None:
+    study = study_of("task", within("rollout", "system", "task"), object="system")
+    found = gs.next_steps(fitted(study, uneven(), shape=(1, 10)))
+    (note,) = [text for text in found.notes if text.startswith("Means as collected")]
+    levels = {s.facet: s.before for s in found.steps if s.kind == "more levels"}
+    assert f"rollout {levels['rollout']:.4g}" in note
+    assert "multiplies all of them alike" in note
+    even = [{"task": t, "rollout": r, "score": t % 2} for t in range(6) for r in range(2)]
+    fit = fitted(study_of("task", within("rollout", "task")), even, shape=(1, 10))
+    assert not [text for text in gs.next_steps(fit).notes if "Means" in text]

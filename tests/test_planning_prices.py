@@ -7,9 +7,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from assigned import assigned
 from designs import study_of, within
+from sources import fitted
 
 import gstudy as gs
 from gstudy.errors import QuantityError
@@ -158,3 +160,86 @@ def test_declared_prices_hold_wherever_none_are_given() -> None:
     ):
         assert ask(declared, None).equals(ask(bare, prices))
         assert ask(declared, {"trials": 1.0}).equals(ask(bare, None))
+
+
+def incomplete() -> tuple[Any, pd.DataFrame]:
+    """Tasks nested in domains, run with prompts: of 2 x 2 combinations 3 occur."""
+    study = study_of(
+        gs.Facet("domain", role="controlled"),
+        gs.Facet("prompt", role="controlled"),
+        within("task", "domain"),
+        within("rollout", "task", "prompt"),
+    )
+    combinations = [("a", "x"), ("a", "y"), ("b", "x")]
+    rows = [
+        {"domain": d, "prompt": p, "task": t, "rollout": r, "score": (t + r) % 2}
+        for d, p in combinations
+        for t in range(5)
+        for r in range(3)
+    ]
+    return fitted(study, rows, shape=(1, 20)), pd.DataFrame(rows)
+
+
+def test_only_combinations_of_controlled_levels_that_occur_are_paid_for() -> None:
+    fit, rows = incomplete()
+    terms = score_terms(fit)
+    design = {"task": 5, "rollout": 3}
+    units = {
+        "trials": len(rows),
+        "task": len(rows[["domain", "task"]].drop_duplicates()),
+        "rollout": len(rows),
+        "prompt": 2,
+        "domain": 2,
+    }
+    for facet, expected in units.items():
+        assert terms.price({facet: 1.0}, terms.counts(design)) == expected, facet
+        found = gs.compare_designs(fit, [design], cost={facet: 1.0})
+        assert [*found.costs.values()] == [expected], facet
+    assert [*gs.compare_designs(fit, [design]).trials.values()] == [len(rows)]
+    assert gs.best_design(fit, budget=45, bounds={"task": 5}).cost == 45
+
+
+@pytest.mark.parametrize("design", [None, {"task": 5, "rollout": 3}])
+def test_steps_are_priced_with_the_controlled_levels(design: Any) -> None:
+    fit, rows = incomplete()
+    found = gs.next_steps(fit, design, cost={"task": 10, "rollout": 1}).summary()
+    assert found.loc["task: 5 to 10", "added_trials"] == pytest.approx(len(rows))
+    assert found.loc["task: 5 to 10", "added_cost"] == pytest.approx(10 * 10 + len(rows))
+    assert found.loc["rollout: 3 to 6", "added_cost"] == pytest.approx(len(rows))
+    assert found.loc["task: 1 level", "added_trials"] == pytest.approx(3 * 3 - len(rows))
+    single = gs.variance_budget(fit, {"task": 1, "rollout": 3}).variance.values
+    step = gs.next_steps(fit, {"task": 5, "rollout": 3}).draws
+    assert step.sel(step="task: 1 level", quantity="variance").values == pytest.approx(single)
+
+
+def test_a_plan_counts_tasks_of_each_controlled_level() -> None:
+    domain = gs.Facet("domain", role="controlled")
+    study = study_of(domain, within("task", "domain"), within("rollout", "task"))
+    rows = [
+        {"domain": d, "task": t, "rollout": r, "score": (t + r) % 2}
+        for d in "xyz"
+        for t in range(10)
+        for r in range(4)
+    ]
+    fit = fitted(study, rows, shape=(1, 20))
+    plan = gs.plan_next(fit, target=0.07, bounds={"rollout": 4})
+    assert plan.design is not None
+    assert plan.before == pytest.approx({"task": 10, "rollout": 4})
+    # The variance of what is planned is that of the design, and its trials are those of the list.
+    width = gs.variance_budget(fit, plan.design).half_width().values.mean()
+    assert float(plan.draws.sel(state="then").mean()) == pytest.approx(width, rel=1e-9)
+    listed = gs.run_list(plan.design, pd.DataFrame(rows), study=study)
+    assert len(listed.frame) == plan.added_trials
+
+
+@pytest.mark.parametrize("price_", [1e308, 1e200, 5e-324, 1e-200])
+def test_prices_that_cannot_be_added_up_are_refused(price_: float) -> None:
+    with pytest.raises(QuantityError, match=r"those above it from 1e-100 to 1e\+100"):
+        gs.Cost({"task": price_})
+    vc = gs.assume(study_of("task"), {"task": 0.2}, mean=0.6)
+    if price_ > 1:
+        with pytest.raises(QuantityError, match=r"the budget is not usable.*up to 1e\+100"):
+            gs.best_design(vc, budget=price_)
+    for usable in (1e98, 1e-100):
+        found = gs.best_design(vc, budget=40 * usable, cost={"task": usable})
+        assert dict(found.design) == {"task": 40}

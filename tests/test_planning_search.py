@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from designs import checked, grid, study_of, within
 from enumerated import Tried, counted_cost, every_design, goal_draws, score_of
@@ -390,3 +391,58 @@ def test_a_coverage_next_to_one_has_an_interval() -> None:
     root = (0.1 / 9000 + 0.14 / 9000) ** 0.5
     assert widths == sorted(widths)
     np.testing.assert_allclose(widths[-1], 8.2924 * root, rtol=1e-4)
+
+
+def population() -> gs.VarianceComponents:
+    rollout = gs.Facet("rollout", role="legitimate", nested_in=["system", "task"])
+    study = gs.Study(
+        score="passed", object="system", facets=[gs.Facet("task", role="legitimate"), rollout]
+    )
+    parts = {"system": 0.02, "task": 0.1, "system:task": 0.02, "rollout": 0.1}
+    return gs.assume(study, parts, mean=0.6)
+
+
+def test_a_given_system_is_known_without_how_systems_differ() -> None:
+    vc, design = population(), {"task": 50, "rollout": 2}
+    means = gs.compare_designs(vc, [design]).summary()["mean"].droplevel("design")
+    z, error = 1.959963984540054, 0.1 / 50 + 0.02 / 50 + 0.1 / 100
+    assert means["given_half_width"] == pytest.approx(z * error**0.5)
+    assert means["half_width"] == pytest.approx(z * (0.02 + error) ** 0.5)
+    found = gs.best_design(vc, budget=100, bounds={"rollout": 2}, goal="given_half_width")
+    assert dict(found.design) == design
+    assert float(found.draws.mean()) == pytest.approx(z * error**0.5)
+    cheapest = gs.cheapest_design(vc, target=0.12, bounds={"rollout": 2}, goal="given_half_width")
+    # 0.17 a task: the smallest number with z sqrt(0.17 / n) <= 0.12.
+    assert cheapest.design["task"] == int(np.ceil(0.17 * (z / 0.12) ** 2))
+    # Of one system alone there is nothing to tell apart.
+    alone = gs.assume(nested_study("task", "rollout"), {"task": 0.1, "rollout": 0.1}, mean=0.6)
+    assert "given_half_width" not in gs.compare_designs(alone, [design]).draws["quantity"]
+
+
+@pytest.mark.parametrize("goal", ["given_half_width", "difference", "mdd", "phi"])
+def test_goals_of_several_systems_refuse_a_source_of_one(goal: str) -> None:
+    rollout = gs.Facet("rollout", role="legitimate", nested_in=["system", "task"])
+    task = gs.Facet("task", role="legitimate")
+    study = gs.Study(score="score", object="system", facets=[task, rollout])
+    rows = [
+        {"system": "A", "task": t, "rollout": r, "score": (t + r) % 2}
+        for t in range(6)
+        for r in range(3)
+    ]
+    fit = fit_by_hand(checked(study, pd.DataFrame(rows)), shape=(1, 10))
+    with pytest.raises(QuantityError) as refused:
+        gs.best_design(fit, budget=100, goal=goal)
+    assert "Fit several systems together, or take goal='half_width'" in str(refused.value)
+    assert "object=" not in str(refused.value)
+    assert gs.best_design(fit, budget=100, goal="half_width").cost <= 100
+
+
+def test_the_rows_of_a_frontier_are_spread_over_its_costs() -> None:
+    found = gs.design_frontier(simple(), budget=400)
+    shown = found.table().frame
+    costs = shown["cost"].to_numpy()
+    assert len(costs) < len(found.costs)
+    assert costs[[0, -1]].tolist() == [min(found.costs), max(found.costs)]
+    steps = np.linspace(0, np.log(costs[-1] / costs[0]), 20)
+    nearest = [min(found.costs, key=lambda c: abs(np.log(c / costs[0]) - s)) for s in steps]
+    assert costs.tolist() == sorted(set(nearest))

@@ -13,9 +13,9 @@ import pytest
 import xarray as xr
 
 import gstudy as gs
-from gstudy.questions.convergence import bank_icc
 from gstudy.questions.convergence_curves import LIKE_THESE, THESE, Convergence
 from gstudy.study.thinned import fewest_rollouts, thinned
+from gstudy.variance.normality import bank_icc
 
 TASK = gs.Facet("task", role="legitimate")
 COUNTS = gs.Study(successes="k", trials="n", facets=[TASK])

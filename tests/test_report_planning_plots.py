@@ -339,3 +339,10 @@ def test_round_numbers_are_between_the_ends(low: float, high: float) -> None:
     assert found == sorted(found)
     assert all(low <= x <= high for x in found)
     assert len(found) <= 8
+
+
+def test_a_frontier_of_every_goal_has_a_name_for_it() -> None:
+    from gstudy.planning.goals import GOALS
+    from gstudy.report import frontier_plot
+
+    assert set(frontier_plot._GOALS) == set(GOALS)

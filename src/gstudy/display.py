@@ -56,6 +56,8 @@ MIN_TEXT = 12
 MIN_HEADER = 8
 # A header breaks between words, and is cut only where a word is longer, as a system's name may be.
 MAX_WORD = 20
+# A text that is never cut is, beyond this: it would be wider than a terminal.
+MAX_SPAN = 60
 
 
 def _point_cell(x: float, digits: int) -> str:
@@ -107,7 +109,10 @@ class _Column:
 
     def narrowest(self, header: int) -> int:
         """How far it is squeezed: a number is never cut, a text while it can be told apart."""
-        floor = self.content if self.whole else least_width(self.cells, MIN_TEXT)
+        long = not self.numeric and self.content > MAX_SPAN
+        floor = self.content
+        if long or not self.whole:
+            floor = least_width(self.cells, MAX_SPAN if self.whole else MIN_TEXT)
         if self.word <= MAX_WORD:
             return max(floor, self.word)
         return max(floor, min(cell_len(self.header), header))
@@ -131,7 +136,7 @@ class Table:
         Printed below the rows.
     formats : mapping of str to str
         Column to "percent1", "points1", "decimal3", "number3", "count", "int", "bar16", "text" or
-        "span" (an interval as text, never cut):
+        "span" (an interval or a name as text, not cut up to 60 cells):
         the kind, and the digits after the point (percent, points, decimal), the significant
         digits (number) or the cells of a full bar. A count is a mean number of something: whole
         where all of the column is. A column without a format is written by its type.

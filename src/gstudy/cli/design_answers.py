@@ -152,9 +152,12 @@ def _predicted(
             cost=prices,
             system=options["system"],
             target=asked.target,
+            bounds=asked.bound_merged,
             seed=options["seed"] or 0,
         )
         yield _of_comparison(found)
+        # From a design of which only bounds are known no step can be told.
+        designs = {name: design for name, design in designs.items() if name in found.designs}
     single = next(iter(designs.values())) if len(designs) == 1 else None
     collected = source.fit is not None and not asked.designs
     if collected or single is not None:

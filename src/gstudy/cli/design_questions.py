@@ -39,6 +39,7 @@ class DesignOptions:
     as_: str | None
     data: Path | None
     to: str | None = None
+    bound_merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Questions:
     probability : float
     to : mapping of str to int
         Levels that next steps go to.
+    bound_merged : bool
+        Whether designs that part a merged component have bounds instead of an error.
     """
 
     designs: Mapping[str, Design]
@@ -74,6 +77,7 @@ class Questions:
     goal: str
     probability: float
     to: Mapping[str, int]
+    bound_merged: bool = False
 
     @property
     def searches(self) -> bool:
@@ -118,6 +122,7 @@ def questions_of(options: DesignOptions, *, rate: bool) -> Questions:
         goal=goal,
         probability=_SURE if options.probability is None else options.probability,
         to={} if options.to is None else levels_of(options.to, "--to"),
+        bound_merged=options.bound_merged,
     )
 
 
@@ -164,6 +169,8 @@ def check_together(options: DesignOptions) -> None:
         raise usage_error("--to belongs to next steps: without --budget, --target or --frontier.")
     if options.probability is not None and (options.target is None or options.designs):
         raise usage_error("--probability belongs to --target without --design.")
+    if options.bound_merged and not options.designs:
+        raise usage_error("--bound-merged belongs to --design.")
     if options.designs and len(names_of(options.judges)) > 1:
         raise usage_error("--judges names several patterns: with --design give one.")
     _check_run_list(options)

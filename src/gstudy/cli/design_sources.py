@@ -97,7 +97,8 @@ class DesignSource:
             return ""
         return (
             f"half-width: of a {measured} that is not run yet, how {plural(measured)} differ "
-            f"included. MDD, P(winner) and --goal difference compare {plural(measured)} that run."
+            f"included. That of one given is beside, and in a search --goal given-half-width. MDD, "
+            f"P(winner) and --goal difference compare {plural(measured)} that run."
         )
 
     def words(self) -> str:

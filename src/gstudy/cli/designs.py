@@ -79,7 +79,7 @@ def designs_command(
         typer.Option(
             "--goal",
             metavar="GOAL",
-            help="half-width, difference, mdd, phi, generalizability.",
+            help="half-width, given-half-width, difference, mdd, phi, generalizability.",
         ),
     ] = None,
     probability: Annotated[
@@ -120,6 +120,13 @@ def designs_command(
         int,
         typer.Option("--seed", min=0, max=2**32 - 1, help="Of prior draws and of rankings."),
     ] = 0,
+    bound_merged: Annotated[
+        bool,
+        typer.Option(
+            "--bound-merged",
+            help="Two bounds of a --design that changes one of several facets that went together.",
+        ),
+    ] = False,
     allow_unconverged: AllowUnconverged = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -145,6 +152,7 @@ def designs_command(
         as_=as_,
         data=data,
         to=to,
+        bound_merged=bound_merged,
     )
     checked_files(source, study, given)
     check_together(typed)

@@ -23,6 +23,7 @@ __all__ = ["COLUMNS", "DesignComparison"]
 
 COLUMNS = {
     "half_width": "half-width",
+    "given_half_width": "of one given",
     "rerun": "two runs",
     "pass_k": "pass^{pass_k}",
     "mdd": "MDD",
@@ -37,10 +38,12 @@ COLUMNS = {
 }
 """Quantities of the printed table, and what it calls them; others are in the summary alone."""
 
-_DISTANCES = ("half_width", "rerun", "pass_k", "mdd")
+_DISTANCES = ("half_width", "given_half_width", "rerun", "pass_k", "mdd")
 _CHANCES = ("p_ranking", "p_winner", "p_target")
 _READINGS = {
     "half_width": "half-width: of the {coverage} interval of a score.",
+    "given_half_width": "of one given: the same of a {object} that runs; half-width is that of a "
+    "new one, how they differ included.",
     "rerun": "two runs: two runs of the same design differ by up to this in {coverage} of cases.",
     "pass_k": "pass^{pass_k}: half-width of the {coverage} interval of the chance that "
     "{pass_k} rollouts of a task all pass.",
@@ -61,8 +64,9 @@ class DesignComparison(Shown):
     Parameters
     ----------
     draws : xarray.DataArray (chain, draw, design, quantity)
-        Score scale. `variance` of a score; `half_width` of its interval; `rerun`, its variance over
-        re-runs; `phi`, `phi_cut`, `generalizability`; `difference` and `separate`, variances of a
+        Score scale. `variance` of a score; `half_width` of its interval; where the score is that of
+        a new system `given_half_width`, of one that runs; `rerun`, its variance over re-runs;
+        `phi`, `phi_cut`, `generalizability`; `difference` and `separate`, variances of a
         difference of two systems on shared levels and on levels of their own; `mdd`, the minimal
         detectable difference on shared levels; `p_ranking`, `p_winner`; `p_target`, 1 in the draws
         that meet the target; `design_effect`, `effective_n`; `pass_k`, half-width of pass^k. A
@@ -85,6 +89,10 @@ class DesignComparison(Shown):
         Whether the components were assumed, not estimated.
     family : {"binary", "gaussian"}
         Of the scores: distances between rates are shown in points.
+    paid : str
+        For how many systems a cost is, where for several.
+    object : str
+        What is measured.
     """
 
     draws: xr.DataArray
@@ -98,6 +106,7 @@ class DesignComparison(Shown):
     assumed: bool
     family: str = "binary"
     paid: str = field(default="")
+    object: str = "system"
 
     @property
     def scale(self) -> str:
@@ -189,7 +198,8 @@ class DesignComparison(Shown):
         )
 
     def _readings(self, quantities: set[str]) -> list[str]:
-        told = dict(self.options) | {"coverage": f"{100 * self.coverage:g}%"}
+        told: dict[str, object] = {**self.options, "object": self.object}
+        told["coverage"] = f"{100 * self.coverage:g}%"
         if "target" in self.options:
             target = self.options["target"]
             rate = self.family != GAUSSIAN

@@ -26,7 +26,18 @@ def trial_variance(basis: Basis, part: Decomposition) -> Array:
     """Variance of a single trial drawn afresh: m (1 - m) of a pass rate m; (chain, draw)."""
     if basis.study.family == GAUSSIAN:
         return part.total
-    return np.asarray(part.mean * (1 - part.mean))
+    if basis.latent is None:
+        return np.asarray(part.mean * (1 - part.mean))
+    # The same from its parts, which keep their digits where m is next to 1.
+    return part.total + _between_levels(part)
+
+
+def _between_levels(part: Decomposition) -> Array:
+    """Variance of the means of the controlled levels, (chain, draw)."""
+    if part.levels is None or part.controlled is None:
+        return np.zeros(part.mean.shape)
+    apart = (part.levels.means - part.mean) ** 2
+    return np.asarray(np.tensordot(part.controlled.weights, apart, axes=1))
 
 
 def trial_count(

@@ -23,6 +23,7 @@ __all__ = ["WORDS", "FoundDesigns", "labelled_designs", "words_of"]
 
 WORDS = {
     "half_width": "half-width of a {level:g}% interval of the score",
+    "given_half_width": "half-width of a {level:g}% interval of the score of a given system",
     "difference": "half-width of a {level:g}% interval of a difference of two systems",
     "mdd": "difference of two systems found with power 0.8",
     "phi": "Phi",
@@ -132,20 +133,16 @@ class FoundDesigns(Shown):
         return frame
 
     def table(self, level: float = 0.95) -> Table:
-        """The table that is printed; of many designs some, spread evenly."""
+        """The table that is printed; of many designs some, spread evenly over the log of cost."""
         frame = self.summary(level)
-        kept = np.unique(np.linspace(0, len(frame) - 1, _MOST_ROWS).round().astype(int))
-        shown = frame.iloc[kept] if len(frame) > _MOST_ROWS else frame
+        shown = frame.iloc[_spread(self.costs)] if len(frame) > _MOST_ROWS else frame
         name = _heading(self.goal)
         columns = ["mean"] if self.assumed else ["mean", "lower", "upper"]
         dropped = [c for c in ("mean", "median", "sd", "lower", "upper") if c not in columns]
         alone = ["judges"] if set(shown["judges"]) == {"all"} else []
         shown = shown.drop(columns=[*dropped, *alone]).rename(columns={"mean": name})
-        more = (
-            (f"{len(shown)} of {len(frame)} designs; summary() has them all.",)
-            if len(shown) < len(frame)
-            else ()
-        )
+        left = f"{len(shown)} of {len(frame)} designs, evenly over the log of cost"
+        more = (f"{left}; summary() has them all.",) if len(shown) < len(frame) else ()
         return Table(
             frame=shown,
             title=self.title,
@@ -174,6 +171,13 @@ class FoundDesigns(Shown):
                 )
             )
         return 0
+
+
+def _spread(costs: Sequence[float]) -> list[int]:
+    """Places of the first, the last, and those nearest to costs that rise by the same factor."""
+    logs = np.log(np.maximum(costs, min((c for c in costs if c > 0), default=1.0)))
+    wanted = np.linspace(logs[0], logs[-1], _MOST_ROWS)
+    return sorted({int(i) for i in np.abs(logs[:, None] - wanted).argmin(axis=0)})
 
 
 def _heading(goal: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from gstudy._words import plural
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.planning.terms import Terms, error_terms, score_terms
 from gstudy.variance.basis import basis_of
@@ -17,13 +18,15 @@ from gstudy.variance.latent import widest
 
 if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
+    from gstudy.variance.basis import Basis
     from gstudy.variance.components import VarianceComponents
 
 __all__ = ["GOALS", "POWER", "Form", "Goal", "checked_target", "checked_width", "goal_of"]
 
-GOALS = ("half_width", "difference", "mdd", "phi", "generalizability")
-"""Half-width of a score's interval, of that of a difference of two systems on shared levels, the
-smallest difference that a test of it finds with power 0.8, and the two coefficients."""
+GOALS = ("half_width", "given_half_width", "difference", "mdd", "phi", "generalizability")
+"""Half-width of a score's interval, of that of a given system of the population, of that of a
+difference of two on shared levels, the smallest difference that a test of it finds with power 0.8,
+and the two coefficients."""
 
 POWER = 0.8
 _COEFFICIENTS = ("phi", "generalizability")
@@ -167,25 +170,43 @@ def goal_of(
     if system is not None:
         raise QuantityError(
             explain(
-                f"the goal {name!r} compares systems, and system names one",
+                f"the goal {name!r} is of a population of systems, and system names one",
                 given=system,
                 do="Leave system out, or take goal='half_width'.",
             )
         )
-    if basis_of(source).study.object is None:
-        raise QuantityError(
-            explain(
-                f"the goal {name!r} needs an object of measurement, and the study declares none",
-                do="Declare object, the facet that is measured, or take goal='half_width'.",
-            )
-        )
+    _check_population(basis_of(source), name)
     terms = error_terms(source, pin=pin)
+    if name == "given_half_width":
+        return Goal(name, terms, z, most=widest(terms.study.family))
     relative = name != "phi"
     if name in _COEFFICIENTS:
         return Goal(name, terms, between=_between(terms), relative=relative)
     if name == "mdd":
         z += normal_quantile(2 * POWER - 1)
     return Goal(name, terms, z * np.sqrt(2), relative=True, most=widest(terms.study.family))
+
+
+def _check_population(basis: Basis, name: str) -> None:
+    """Whether several systems are behind a source, as a goal that compares them needs."""
+    measured = basis.study.object
+    if measured is None:
+        raise QuantityError(
+            explain(
+                f"the goal {name!r} needs an object of measurement, and the study declares none",
+                do="Declare object, the facet that is measured, or take goal='half_width'.",
+            )
+        )
+    single = basis.system not in (None, "new") or measured in basis.structure.not_sampled
+    if single:
+        label = basis.structure.not_sampled.get(measured, basis.system)
+        raise QuantityError(
+            explain(
+                f"the goal {name!r} is of several {plural(measured)}, and this source is of one",
+                given=label,
+                do=f"Fit several {plural(measured)} together, or take goal='half_width'.",
+            )
+        )
 
 
 def checked_target(goal: Goal, target: object) -> float:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gstudy.errors import QuantityError, explain
 from gstudy.variance.draws import Array
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _REACH, _NODES = 8.0, 1601
 # A cell of passes this improbable carries no information.
 _NOTHING = 1e-300
 _STEP = 1e-4
+# An interval of the logit that reaches further than this from its middle is none of the ICC.
+_FARTHEST = 2.0
 
 
 def _rule() -> tuple[Array, Array]:
@@ -90,14 +93,31 @@ def icc_and_slopes(mu: float, sd: float) -> tuple[float, Array]:
     -------
     (float, array (2,))
         ``Var(p) / (m (1 - m))``.
+
+    Raises
+    ------
+    QuantityError
+        Where no score varies: every rate is 0, or every one is 1, to the last digit.
     """
+    if mu > 0:
+        # The rates of failures, which keep their digits where those of passes are next to 1.
+        icc, slopes = icc_and_slopes(-mu, sd)
+        return icc, slopes * [-1, 1]
     z, weights = _rule()
-    p = 1 / (1 + np.exp(-(mu + sd * z)))
+    p = np.exp(-np.logaddexp(0, -(mu + sd * z)))
     slope = p * (1 - p)
     mean, square = float(p @ weights), float(p**2 @ weights)
     by = np.stack([weights, weights * sd * z])
     d_mean, d_square = by @ slope, by @ (2 * p * slope)
     total = mean * (1 - mean)
+    if not total > 0:
+        raise QuantityError(
+            explain(
+                "no ICC is defined where no score varies",
+                given={"mu": mu, "sd": sd},
+                do="Take a mean logit at which some trials pass and some fail.",
+            )
+        )
     icc = (square - mean**2) / total
     return icc, (d_square - 2 * mean * d_mean - icc * (1 - 2 * mean) * d_mean) / total
 
@@ -146,8 +166,19 @@ def logit_icc_sd(
     return math.log(icc / (1 - icc)), np.sqrt(found)
 
 
-def interval_width(logit: Array, sd: Array, quantile: float) -> Array:
-    """Width of the interval of a proportion whose logit has this mean and sd."""
-    with np.errstate(over="ignore"):
-        ends = [1 / (1 + np.exp(-(logit + sign * quantile * sd))) for sign in (-1, 1)]
-    return np.asarray(ends[1] - ends[0])
+def interval_width(logit: Array, sd: Array, quantile: float, error: Array) -> Array:
+    """Width of the interval of a proportion whose logit has this mean and sd.
+
+    Parameters
+    ----------
+    logit, sd : array
+    quantile : float
+        Of the standard normal distribution.
+    error : array
+        Standard error of the proportion itself, which makes the interval where the data hardly
+        tell it from 0 or 1: there its logit has no useful sd.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        ends = [np.exp(-np.logaddexp(0, -(logit + s * quantile * sd))) for s in (-1, 1)]
+        far = quantile * sd < _FARTHEST
+    return np.asarray(np.where(far, ends[1] - ends[0], np.minimum(2 * quantile * error, 1.0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,10 @@ def information_widths(basis: Basis, label: str | None, sizes: Sizes, coverage: 
         for j, rollouts in enumerate(sizes["rollouts"]):
             own = task_information(mu, sd, rollouts)
             logit, spread = logit_icc_sd(mu, sd, sizes["tasks"], own, prior)
-            widths[(slice(None), j, *place)] = interval_width(np.array(logit), spread, quantile)
+            icc = 1 / (1 + math.exp(-logit))
+            error = bonett_error(np.array(icc), np.array(sizes["tasks"]), rollouts)
+            found = interval_width(np.array(logit), spread, quantile, error)
+            widths[(slice(None), j, *place)] = found
     return widths
 
 
@@ -109,6 +113,13 @@ def mean_square_widths(
     sets = structure.sets()
     unique = np.stack([_thinned(part.of(own)) for own in sets])
     noise = _thinned(part.noise)
+    if not (unique.sum(axis=0) + noise).all():
+        raise QuantityError(
+            explain(
+                "no ICC is defined where no score varies: every variance is 0",
+                do="Give the noise of a trial too: residual=..., or a variance above 0.",
+            )
+        )
     shape = noise.shape
     flat = unique.reshape(len(sets), -1), noise.ravel()
     rows = [
@@ -126,12 +137,19 @@ def bonett_widths(part: Decomposition, name: str, sizes: Sizes, coverage: float)
     inside = part.within(index_set)
     icc = _thinned(np.divide(inside, whole, out=np.zeros_like(whole), where=whole > 0))
     quantile = normal_quantile(coverage)
-    rows = []
-    for n in sizes["tasks"]:
-        for k in sizes["rollouts"]:
-            spread = (1 - icc) * (1 + (k - 1) * icc)
-            rows.append(2 * quantile * spread * np.sqrt(2 / (k * (k - 1) * (n - 1))))
+    rows = [
+        2 * quantile * bonett_error(icc, np.array(n), k)
+        for n in sizes["tasks"]
+        for k in sizes["rollouts"]
+    ]
     return np.reshape(rows, (len(sizes["tasks"]), len(sizes["rollouts"]), *icc.shape))
+
+
+def bonett_error(icc: Array, tasks: Array, rollouts: int) -> Array:
+    """Bonett's standard error of an ICC of so many rollouts of each task."""
+    k = rollouts
+    spread = (1 - icc) * (1 + (k - 1) * icc)
+    return np.asarray(spread * np.sqrt(2 / (k * (k - 1) * (tasks - 1))))
 
 
 def _one_width(
@@ -149,7 +167,7 @@ def _one_width(
     icc, error = icc_error(sets, *parts, levels, trials, measured)
     icc = np.clip(icc, _EDGE, 1 - _EDGE)
     logit = np.log(icc / (1 - icc))
-    return interval_width(logit, error / (icc * (1 - icc)), normal_quantile(coverage))
+    return interval_width(logit, error / (icc * (1 - icc)), normal_quantile(coverage), error)
 
 
 def _check_several(structure: Structure, counts: Mapping[str, float]) -> None:

@@ -161,8 +161,8 @@ def icc_width(
     Raises
     ------
     QuantityError
-        For numbers that are none, an unknown facet, several facets without `design`, and a
-        population of systems.
+        For numbers that are none, an unknown facet, several facets without `design`, a population
+        of systems, and where no score varies.
 
     Notes
     -----
@@ -175,7 +175,9 @@ def icc_width(
 
     Against the mean width of refits of 24 simulated studies each (30 to 200 tasks, 2 to 16
     rollouts, logit sds 1.5 to 4, pass rates 0.55 to 0.88) the first was off by -3% to +4%, Bonett
-    by -24% to +9%; with an ICC near zero (logit sd 0.7) the first was 15% too wide. Mean squares of
+    by -24% to +9%; with an ICC near zero (logit sd 0.7) the first was 15% too wide. Where the data
+    hardly tell an ICC from zero its logit has no useful sd, and Bonett's width (of several facets
+    ``2 z SE``) is taken. Mean squares of
     tasks in several environments were off by -1% at a pass rate near 0.5, and 18% too narrow at
     0.7.
 
@@ -281,9 +283,5 @@ def _labelled(values: Array, sizes: Sizes) -> xr.DataArray:
 
 def _notes(basis: Basis, by_information: bool) -> tuple[str, ...]:
     graded = basis.study.family != BINARY
-    rough = (
-        ()
-        if by_information or graded
-        else ("Of 0/1 scores that is rough: up to a fifth too narrow at pass rates far from 1/2.",)
-    )
+    rough = () if by_information or graded else (_ROUGH,)
     return (*rough, *basis.notes)

@@ -8,17 +8,21 @@ pairs of trials share it, the larger is the variance of their mean:
   variance that they share, so that no split between parts gives more than the worst of them.
 
 Where one part lies in another, as tasks and their rollouts, both bounds are reached.
+
+Of a design as it stands the same bounds come from its own contributions: with k times the levels of
+a facet that of a component is divided by k at best, as if it were a part that holds the facet, and
+stays at worst, as if it were one that does not.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gstudy.errors import QuantityError, explain
-from gstudy.study.designs import Design
+from gstudy.study.designs import TRIALS, Design
 from gstudy.study.index_sets import IndexSet, Rule, close
 from gstudy.variance.components import VarianceComponents, components_of
 from gstudy.variance.decomposition import SCORE
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from gstudy.variance.latent import Latent
     from gstudy.variance.structure import Structure
 
-__all__ = ["Bounds", "bounds_of"]
+__all__ = ["Bounds", "bounds_of", "changed_alone"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +93,33 @@ def bounds_of(basis: Basis, design: Mapping[str, int]) -> Bounds | None:
         least=_unmerged(basis, dict(zip(wholes, unions, strict=True))),
         most=tuple(_unmerged(basis, dict(zip(wholes, own, strict=True))) for own in most),
     )
+
+
+def changed_alone(
+    structure: Structure, sets: Sequence[IndexSet], facet: str
+) -> tuple[list[bool], list[bool]]:
+    """Which contributions a change of one facet alone divides, at best and at worst.
+
+    Parameters
+    ----------
+    structure : Structure
+    sets : sequence of frozenset of str
+    facet : str
+
+    Returns
+    -------
+    at_best, at_worst : list of bool
+        Of each set, then of the noise of one trial, which may be that of facets inside it. Alike
+        but for what the data cannot tell apart.
+    """
+    nesting = structure.nesting
+    trial = frozenset({*structure.facets, *structure.order, TRIALS})
+    stand_for = [
+        *(structure.contents(index_set) for index_set in sets),
+        (trial, *(frozenset({inside}) for inside in structure.absorbed)),
+    ]
+    holding = [[facet in close(part, nesting) for part in parts] for parts in stand_for]
+    return [any(own) for own in holding], [all(own) for own in holding]
 
 
 def _unmerged(basis: Basis, parts: Mapping[IndexSet, IndexSet]) -> VarianceComponents:

@@ -14,17 +14,17 @@ from gstudy.planning.axes import Bound, axes_of
 from gstudy.planning.goals import Goal, checked_target
 from gstudy.planning.optimum import cheapest_choice, floor_of, limit_of
 from gstudy.planning.plans import ADD, CANNOT, STOP, Plan, labelled_states
-from gstudy.planning.prices import declared_cost, price
+from gstudy.planning.prices import declared_cost
 from gstudy.planning.search import in_words
 from gstudy.planning.spaces import Prices, spaces_of
-from gstudy.planning.standing import Standing, exhausted, of_one, standing_of
+from gstudy.planning.standing import Standing, standing_of
+from gstudy.planning.standing_notes import standing_notes
 from gstudy.study.designs import TRIALS, Design
 from gstudy.variance.basis import basis_of
 from gstudy.variance.budgets import reported_score
 from gstudy.variance.claims import claim_of
 from gstudy.variance.components import component_notes
 from gstudy.variance.decomposition import SCORE, decompositions
-from gstudy.variance.designs import following
 from gstudy.variance.draws import Array, labelled, normal_quantile, proportion
 from gstudy.variance.latent import widest
 from gstudy.variance.systems import refuse_shared
@@ -123,8 +123,7 @@ def plan_next(
         estimand=reported_score(basis, parts, None, claim),
         coverage=coverage,
         notes=(
-            *of_one(basis.study),
-            *exhausted(standing),
+            *standing_notes(standing),
             *basis.stamp(labelled(now.reshape(shape)).rename(_STATE)),
             *component_notes(basis, parts),
         ),
@@ -154,11 +153,11 @@ def _space(
 
 def _prices(standing: Standing, cost: Mapping[str, float] | None) -> Prices:
     """What is added to the cost, for one system."""
-    study, follows = standing.basis.study, following(standing.structure)
-    now = price(study, cost, standing.levels, follows=follows)
+    now = standing.price(cost, None, 1.0)
 
     def prices(counts: Mapping[str, Array], judges: str) -> Array:
-        found = price(study, cost, {**standing.levels, **counts}, judges=judges, follows=follows)
+        del judges
+        found = standing.priced(cost, {**standing.levels, **counts})
         shape = np.shape(next(iter(counts.values())))
         return np.broadcast_to(np.asarray(found - now, dtype=float), shape)
 

@@ -12,7 +12,9 @@ import numpy as np
 from gstudy.errors import QuantityError, did_you_mean, explain
 from gstudy.planning.patterned import PatternedStanding
 from gstudy.planning.prices import declared_cost
-from gstudy.planning.standing import WHOLE, Standing, exhausted, most_of, of_one, standing_of
+from gstudy.planning.requests import whole_systems
+from gstudy.planning.standing import WHOLE, Standing, most_of, standing_of
+from gstudy.planning.standing_notes import standing_notes
 from gstudy.planning.steps import (
     FEWER,
     FLOOR,
@@ -52,6 +54,7 @@ def next_steps(
     to: Mapping[str, int] | None = None,
     system: str | None = None,
     coverage: float = 0.95,
+    systems: int | None = None,
 ) -> NextSteps:
     """What each single change of a design would do to the interval of a score.
 
@@ -69,21 +72,22 @@ def next_steps(
         As for `variance_budget`.
     coverage : float
         Nominal coverage of the score's interval.
+    systems : int, optional
+        How many systems run the design, for what is added to its cost; by default 1.
 
     Returns
     -------
     NextSteps
         The design now, then per facet more levels; the floor with levels without end, or with the
-        whole universe; one level with the same claim; and pinning it, a smaller claim. Trials and
-        cost are of one system. A facet of a merged component has two rows: at best all of the
-        variance is its own, at worst none.
+        whole universe; one level with the same claim; and pinning it, a smaller claim. A facet of
+        a merged component has two rows: at best all of the variance is its own, at worst none.
 
     Raises
     ------
     QuantityError
         For an unknown facet in `to` or `cost`, a number of levels that is no whole number from 1
-        on or more than a universe, levels of a facet that is pinned or exhausted, and as
-        `variance_budget`.
+        on or more than a universe, levels of a facet that is pinned or exhausted, systems that are
+        no whole number from 1 on, and as `variance_budget`.
 
     Notes
     -----
@@ -120,7 +124,8 @@ def next_steps(
     else:
         standing = standing_of(basis, parts, asked, claim)
     cost = declared_cost(basis.study, cost)
-    planned = list(_planned(standing, _checked_levels(standing, to), cost))
+    paid = whole_systems(systems, 1)
+    planned = list(_planned(standing, _checked_levels(standing, to), cost, paid))
     planned += _pins(source, standing, asked, system)
     shape = next(iter(parts.values())).mean.shape
     quantities = _quantities(planned, normal_quantile(coverage), widest(basis.study.family))
@@ -132,7 +137,11 @@ def next_steps(
         estimand=reported_score(basis, parts, asked, claim),
         coverage=coverage,
         currency="trials" if cost is None else "cost",
-        notes=(*of_one(basis.study), *exhausted(standing), *stamp, *component_notes(basis, parts)),
+        notes=(
+            *standing_notes(standing, paid),
+            *stamp,
+            *component_notes(basis, parts),
+        ),
         assumed=basis.assumed,
         family=basis.study.family,
     )
@@ -150,12 +159,13 @@ def _planned(
     standing: Standing | PatternedStanding,
     wanted: Mapping[str, int],
     cost: Mapping[str, float] | None,
+    systems: int,
 ) -> Iterator[_Planned]:
     """The design now and every step but pins."""
     Cost.read(cost)
     yield _Planned(Step(NOW, NOW, "", math.nan, math.nan, 0.0, 0.0), standing.variance)
     for facet in standing.facets:
-        yield from _more(standing, facet, wanted.get(facet), cost)
+        yield from _more(standing, facet, wanted.get(facet), cost, systems)
     for facet in standing.facets:
         now, most = standing.levels[facet], most_of(standing, facet)
         if now < most - WHOLE:
@@ -165,7 +175,7 @@ def _planned(
     for facet in standing.facets:
         if standing.levels[facet] > 1 + WHOLE:
             name, times = f"{facet}: 1 level", 1 / standing.effective[facet]
-            yield from _step(standing, name, ONE, facet, 1.0, cost, times=times)
+            yield from _step(standing, name, ONE, facet, 1.0, cost, systems, times=times)
 
 
 def _more(
@@ -173,13 +183,14 @@ def _more(
     facet: str,
     wanted: int | None,
     cost: Mapping[str, float] | None,
+    systems: int,
 ) -> Iterator[_Planned]:
     now = standing.levels[facet]
     after = min(2 * now, most_of(standing, facet)) if wanted is None else float(wanted)
     if abs(after - now) > WHOLE:
         kind = MORE if after > now else FEWER
         name = f"{facet}: {now:.4g} to {after:.4g}"
-        yield from _step(standing, name, kind, facet, after, cost)
+        yield from _step(standing, name, kind, facet, after, cost, systems)
 
 
 def _step(
@@ -189,12 +200,13 @@ def _step(
     facet: str,
     after: float,
     cost: Mapping[str, float] | None,
+    systems: int,
     *,
     times: float | None = None,
 ) -> Iterator[_Planned]:
     now = standing.levels[facet]
     added = [
-        standing.price(paid, facet, after / now) - standing.price(paid, None, 1.0)
+        standing.price(paid, facet, after / now, systems) - standing.price(paid, None, 1.0, systems)
         for paid in ({TRIALS: 1.0}, cost)
     ]
     step = Step(name, kind, facet, now, after, trials=added[0], cost=added[1])

@@ -71,10 +71,12 @@ class PatternedStanding:
         found = self._variance(self._changed(facet, times))
         return found, found
 
-    def price(self, cost: Mapping[str, float] | None, facet: str | None, times: float) -> float:
-        """What a design costs with so many times the levels of a facet, for one system."""
+    def price(
+        self, cost: Mapping[str, float] | None, facet: str | None, times: float, systems: int = 1
+    ) -> float:
+        """What a design costs with so many times the levels of a facet, for so many systems."""
         counts = self.levels if facet is None else self._changed(facet, times)
-        return float(self.terms.price(cost, counts, judges=self.judges))
+        return float(self.terms.price(cost, counts, judges=self.judges, systems=systems))
 
     def _changed(self, facet: str, times: float) -> dict[str, float]:
         return {**self.levels, facet: self.levels[facet] * times}

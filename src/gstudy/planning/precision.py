@@ -94,8 +94,8 @@ def compare_designs(
     ------
     QuantityError
         As `variance_budget`, for systems that were not fitted, a price of what the study does not
-        have, a target, cut or k that is not usable, and, without `bounds`, for a change of one
-        facet of a merged component alone.
+        have, a target, cut, k or flag that is not usable, and, without `bounds`, for a change of
+        one facet of a merged component alone.
 
     Notes
     -----
@@ -129,6 +129,7 @@ def compare_designs(
         k=_checked_k(pass_k),
         seed=checked_seed(seed),
     )
+    _check_flag(bounds)
     named, rows = named_designs(designs), list[_Row]()
     for name, design in named.items():
         held = None if design is None else bounds_of(basis, design)
@@ -160,6 +161,7 @@ def compare_designs(
         assumed=basis.assumed,
         family=basis.study.family,
         paid=f"cost: of {paid} {basis.study.object}s." if paid > 1 else "",
+        object=basis.study.object or "system",
     )
 
 
@@ -184,17 +186,14 @@ class _Row:
         if self.design is None:
             return self.trials(system) * systems if prices is None else np.nan
         part = average(decompositions(self.basis, SCORE, system))
-        counts: dict[str, Any] = dict(checked_counts(part.structure, self.design, {}))
-        if part.controlled is not None:
-            labels = zip(*part.controlled.levels, strict=True)
-            counts |= {f: len(set(x)) for f, x in zip(part.controlled.facets, labels, strict=True)}
         found = price(
             self.basis.study,
             prices,
-            counts,
+            checked_counts(part.structure, self.design, {}),
             judges=self.design.judges,
             systems=systems,
             follows=following(part.structure),
+            controlled=part.controlled,
         )
         return float(found)
 
@@ -263,6 +262,18 @@ def _n_systems(systems: int | Sequence[str] | None) -> int:
     if systems is None:
         return 1
     return systems if isinstance(systems, int) else len(systems)
+
+
+def _check_flag(bounds: object) -> None:
+    if not isinstance(bounds, bool | np.bool_):
+        raise QuantityError(
+            explain(
+                "bounds says whether to give two bounds of what the data leave open",
+                given=bounds,
+                allowed="True or False",
+                do="Numbers of levels to search between belong to gs.best_design.",
+            )
+        )
 
 
 def _checked_k(k: object) -> int | None:

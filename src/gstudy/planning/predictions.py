@@ -14,7 +14,7 @@ from gstudy.planning.efficiency import independent_variance, trial_count, trial_
 from gstudy.planning.pass_k import pass_rates, pass_variance, rollouts_of
 from gstudy.variance.budgets import variance_budget
 from gstudy.variance.claims import claim_of
-from gstudy.variance.coefficients import generalizability, phi
+from gstudy.variance.coefficients import generalizability, phi, sem
 from gstudy.variance.decomposition import SCORE, Decomposition, decompositions
 from gstudy.variance.designs import checked_counts
 from gstudy.variance.draws import Array, normal_quantile
@@ -32,6 +32,7 @@ __all__ = ["QUANTITIES", "Answers", "Predictions", "bounded_variances"]
 QUANTITIES = (
     "variance",
     "half_width",
+    "given_half_width",
     "rerun",
     "phi",
     "phi_cut",
@@ -101,6 +102,8 @@ class Predictions:
         # First, so that a design that is not usable is refused before anything is left out.
         variance = variance_budget(source, design, system=self.system).variance.values
         found = self._of_score(variance.ravel(), design)
+        if not variance.any():
+            self._leave("design effect and effective n", "no score of it varies", name)
         found |= self._try("re-runs", name, lambda: {"rerun": self._rerun(design)})
         found |= self._try("Phi, E rho^2", name, lambda: self._coefficients(source, design))
         found |= self._try(_CONTEST, name, lambda: self._contest(design))
@@ -139,14 +142,12 @@ class Predictions:
         claim = claim_of(self.basis.study, next(iter(self.parts.values())).structure)
         naive = independent_variance(self.basis, self.parts, design, claim).ravel()
         single = np.mean([trial_variance(self.basis, p) for p in self.parts.values()], axis=0)
-        # A score that never varies is worth no number of trials.
-        none = np.full(variance.shape, np.nan)
-        effective = np.divide(single.ravel(), variance, out=none, where=variance > 0)
         found = {
             "variance": variance,
             "half_width": width,
-            "design_effect": variance / naive,
-            "effective_n": effective,
+            # A score that never varies is worth no number of trials.
+            "design_effect": _ratio(variance, naive),
+            "effective_n": _ratio(single.ravel(), variance),
         }
         if self.target is not None:
             found["p_target"] = (width <= self.target * (1 + _ROUNDING)).astype(float)
@@ -161,6 +162,10 @@ class Predictions:
             "phi": phi(source, design).draws.values.ravel(),
             "generalizability": generalizability(source, design).draws.values.ravel(),
         }
+        if next(iter(self.parts.values())).structure.object is not None:
+            # The score is that of a new system: one that runs is known without how systems differ.
+            error = normal_quantile(self.coverage) * sem(source, design).draws.values.ravel()
+            found["given_half_width"] = np.minimum(error, widest(self.basis.study.family))
         if self.cut is not None:
             found["phi_cut"] = phi(source, design, cut=self.cut).draws.values.ravel()
         return found
@@ -212,6 +217,11 @@ class Predictions:
 
     def _leave(self, what: str, reason: str, name: str) -> None:
         self.left_out.setdefault(reason, {}).setdefault(what, []).append(name)
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    """A ratio, NaN where the whole is nothing."""
+    return np.asarray(np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0))
 
 
 def bounded_variances(held: Bounds, design: Design, system: str | None) -> tuple[Array, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from gstudy.variance.patterns import Count, find_judge, unit_facets
 
 if TYPE_CHECKING:
     from gstudy.study.declaration import Study
+    from gstudy.variance.controlled import Controlled
 
 __all__ = ["declared_cost", "price"]
 
@@ -28,6 +30,7 @@ def price(
     judges: str = "all",
     systems: int = 1,
     follows: IndexSet = frozenset(),
+    controlled: Controlled | None = None,
 ) -> Count:
     """The price of designs.
 
@@ -37,8 +40,7 @@ def price(
     cost : mapping of str to float, or None
         Price of a unit by facet; None counts trials.
     counts : mapping of str to float or array (n_designs,)
-        Levels of each facet, of a nested one per parent, of controlled facets too; what is left
-        out is 1.
+        Levels of each facet, of a nested one per parent; what is left out is 1.
     judges : str
         Who judges what: with one judge a unit a unit has one call.
     systems : int
@@ -46,6 +48,8 @@ def price(
         each of them, and so is a trial; tasks and environments that they share are paid once.
     follows : frozenset of str
         Facets whose levels others determine: they make no more trials.
+    controlled : Controlled, optional
+        Controlled facets with several levels: every combination that occurs is run.
 
     Returns
     -------
@@ -75,11 +79,11 @@ def price(
     """
     priced = Cost.read(cost)
     rules = study.rules
-    known = {**counts, **({study.object: systems} if study.object else {})}
+    known = _Counts({**counts, **({study.object: systems} if study.object else {})}, controlled)
     judge = find_judge({facet.name: facet.role for facet in study.facets}, rules)
     single = {judge} if judges != "all" else set()
     running = [facet for facet in study.facet_names if facet not in follows | single]
-    trials = _product(running, known) * counts.get(TRIALS, 1)
+    trials = known.product(running) * counts.get(TRIALS, 1)
     _check_systems(study, systems)
     total: Count = 0.0
     for facet, each in priced.items():
@@ -90,9 +94,28 @@ def price(
             levels = close({facet}, rules)
             apart = judge is not None and judges != "all" and judge in levels
             total = total + each * (
-                _of_judges(study, levels, known, judges) if apart else _product(levels, known)
+                _of_judges(study, levels, known, judges) if apart else known.product(levels)
             )
     return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counts:
+    """Levels of each facet of designs, with the controlled levels that are run."""
+
+    levels: Mapping[str, Count]
+    controlled: Controlled | None
+
+    def of(self, facet: str | None) -> Count:
+        return 1 if facet is None else self.levels.get(facet, 1)
+
+    def product(self, facets: Iterable[str]) -> Count:
+        """Combinations of levels of some facets; of controlled ones those that occur."""
+        asked = frozenset(facets)
+        held = self.controlled
+        fixed = 1 if held is None else held.n_levels(asked)
+        rest = asked if held is None else asked.difference(held.facets)
+        return fixed * math.prod(self.of(facet) for facet in sorted(rest))
 
 
 def declared_cost(study: Study, cost: Mapping[str, float] | None) -> Mapping[str, float] | None:
@@ -100,7 +123,7 @@ def declared_cost(study: Study, cost: Mapping[str, float] | None) -> Mapping[str
     return cost if cost is not None else study.cost
 
 
-def _of_judges(study: Study, levels: IndexSet, counts: Mapping[str, Count], judges: str) -> Count:
+def _of_judges(study: Study, levels: IndexSet, counts: _Counts, judges: str) -> Count:
     """Levels of a set with the judge where each unit has one judge.
 
     Of units that agree in the set's other facets there are as many different judges as their sums
@@ -109,18 +132,14 @@ def _of_judges(study: Study, levels: IndexSet, counts: Mapping[str, Count], judg
     roles = {facet.name: facet.role for facet in study.facets}
     judge = find_judge(roles, study.rules)
     units = unit_facets(roles, study.rules, study.object)
-    free = [counts.get(facet, 1) for facet in units if facet not in levels]
+    free = [counts.of(facet) for facet in units if facet not in levels]
     different: Count = 1
     if judges == "fresh":
         different = math.prod(free)
     elif judges == "round robin":
         sums = 1 + sum(np.asarray(n) - 1 for n in free)
-        different = np.minimum(counts.get(str(judge), 1), sums)[()]
-    return different * _product(levels - {judge}, counts)
-
-
-def _product(facets: Iterable[str], counts: Mapping[str, Count]) -> Count:
-    return math.prod(counts.get(facet, 1) for facet in facets)
+        different = np.minimum(counts.of(judge), sums)[()]
+    return different * counts.product(levels - {judge})
 
 
 def _check_systems(study: Study, systems: int) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Request", "money", "request_of", "whole_systems"]
 
-_SCORED_ALONE = ("half_width", "phi", "generalizability")
+_SCORED_ALONE = ("half_width", "given_half_width", "phi", "generalizability")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

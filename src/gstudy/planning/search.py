@@ -16,6 +16,7 @@ from gstudy.planning.found import FoundDesigns, words_of
 from gstudy.planning.goals import Goal, checked_target
 from gstudy.planning.optimum import best_choice, cheapest_choice, floor_of
 from gstudy.planning.requests import Request, request_of
+from gstudy.study.costs import LARGEST
 from gstudy.variance.draws import proportion
 from gstudy.variance.latent import GAUSSIAN
 
@@ -62,10 +63,11 @@ def best_design(
         Facets whose levels stay: the claim is about these levels only.
     system : str, optional
         As for `variance_budget`.
-    goal : {"half_width", "difference", "mdd", "phi", "generalizability"}
-        Of a score's interval; of that of a difference of two systems of the population on shared
-        levels; the difference found with power 0.8; Phi; E rho^2. The first three have the least
-        posterior mean variance, the coefficients the largest posterior mean.
+    goal : {"half_width", "given_half_width", "difference", "mdd", "phi", "generalizability"}
+        Of a score's interval, of assumed components that of a new system; of that of any given
+        system of the population; of a difference of two of them on shared levels; the difference
+        found with power 0.8; Phi; E rho^2. All but the coefficients have the least posterior mean
+        variance, these the largest posterior mean.
     coverage : float
         Nominal coverage of the intervals.
     systems : int, optional
@@ -207,13 +209,14 @@ def checked_budget(budget: object) -> float:
     Raises
     ------
     QuantityError
-        When it is no number above 0.
+        When it is no number above 0, or too large to be priced.
     """
     usable = isinstance(budget, Real) and not isinstance(budget, bool)
     value = float(budget) if usable and isinstance(budget, Real) else math.nan
-    if math.isnan(value) or value <= 0 or math.isinf(value):
+    if not 0 < value <= LARGEST:
+        large = f", up to {LARGEST:g}" if value > 0 else ""
         raise QuantityError(
-            explain("the budget is not usable", given=budget, allowed="numbers above 0")
+            explain("the budget is not usable", given=budget, allowed=f"numbers above 0{large}")
         )
     return value
 

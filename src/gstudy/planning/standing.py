@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from gstudy._words import listed, plural
+from gstudy.planning.merged import changed_alone
 from gstudy.planning.prices import price
 from gstudy.study.designs import TRIALS, Design
 from gstudy.study.index_sets import IndexSet, close
@@ -40,14 +40,14 @@ from gstudy.variance.trial_weights import object_rows
 from gstudy.variance.weights import Weights, mean_weights, weights_within
 
 if TYPE_CHECKING:
-    from gstudy.study.cells import Cells
-    from gstudy.study.declaration import Study
     from gstudy.variance.basis import Basis
     from gstudy.variance.claims import Claim
+    from gstudy.variance.controlled import Controlled
     from gstudy.variance.decomposition import Decomposition
+    from gstudy.variance.patterns import Count
     from gstudy.variance.structure import Structure
 
-__all__ = ["WHOLE", "Standing", "Stands", "exhausted", "most_of", "of_one", "standing_of"]
+__all__ = ["WHOLE", "Standing", "Stands", "most_of", "standing_of"]
 
 WHOLE = 1e-9
 """Levels as collected are means, and a universe is whole: closer than this they are the same."""
@@ -68,6 +68,10 @@ class Stands(Protocol):
     def claim(self) -> Claim:
         """What the score is the score of."""
 
+    @property
+    def structure(self) -> Structure:
+        """How the facets hang together."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standing:
@@ -82,10 +86,13 @@ class Standing:
     values : array (2 n_sets + 1, n_draws)
         v(A) q_A of each set, the trial noise, and minus what the claim takes out of each set.
     levels : mapping of str to float
-        Levels of each facet now, of a nested one per combination of its parents; as collected a
-        mean. Their product, with what "trials" makes up for, is the number of trials.
+        Levels of each facet now, of a nested one per combination of its parents, controlled ones
+        too; as collected a mean. Their product, with the controlled levels and with what "trials"
+        makes up for, is the number of trials.
     effective : mapping of str to float
         Levels of each facet, of those in one combination of its parents, that would weigh alike.
+    controlled : Controlled or None
+        The controlled levels, where there are several.
     """
 
     basis: Basis
@@ -95,6 +102,7 @@ class Standing:
     values: Array
     levels: Mapping[str, float]
     effective: Mapping[str, float]
+    controlled: Controlled | None = None
 
     @property
     def facets(self) -> list[str]:
@@ -147,42 +155,41 @@ class Standing:
         least, most : array (n_draws,)
             The same but for merged components.
         """
-        ratio = 1 / times
-        parts = [self._parts(index_set) for index_set in self.sets]
-        holding = [[facet in part for part in own] for own in parts]
+        at_best, at_worst = changed_alone(self.structure, self.sets, facet)
         taken = [1.0] * len(self.sets)
-        inside = [facet in own for own in self._residual_parts()]
-        found = []
-        for every in (any, all):
-            ratios = [ratio if every(own) else 1.0 for own in holding]
-            noise = ratio if every(inside) else 1.0
-            found.append(np.array([*ratios, noise, *taken]) @ self.values)
+        found = [
+            np.array([*(1 / times if changes else 1.0 for changes in end), *taken]) @ self.values
+            for end in (at_best, at_worst)
+        ]
         return np.minimum(*found), np.maximum(*found)
 
-    def price(self, cost: Mapping[str, float] | None, facet: str | None, times: float) -> float:
-        """What a design costs with so many times the levels of a facet, for one system."""
+    def price(
+        self, cost: Mapping[str, float] | None, facet: str | None, times: float, systems: int = 1
+    ) -> float:
+        """What a design costs with so many times the levels of a facet, for so many systems."""
         follows = following(self.structure)
         # A facet that others determine makes no trials of its own, until it changes alone.
         changed = TRIALS if facet in follows else facet
         counts = dict(self.levels)
         for name in {facet, changed} - {None}:
             counts[str(name)] = counts.get(str(name), 1.0) * times
-        found = price(self.basis.study, cost, counts, follows=follows)
-        return float(found)
+        return float(self.priced(cost, counts, systems))
+
+    def priced(
+        self, cost: Mapping[str, float] | None, counts: Mapping[str, Count], systems: int = 1
+    ) -> Count:
+        """What designs of these numbers of levels cost, for so many systems."""
+        return price(
+            self.basis.study,
+            cost,
+            counts,
+            systems=systems,
+            follows=following(self.structure),
+            controlled=self.controlled,
+        )
 
     def _ratio(self, index_set: IndexSet, changes: Mapping[str, Array]) -> Any:
         return math.prod((x for facet, x in changes.items() if facet in index_set), start=1.0)
-
-    def _parts(self, index_set: IndexSet) -> list[IndexSet]:
-        """What a set may stand for, with all parents."""
-        nesting = self.structure.nesting
-        return [close(part, nesting) for part in self.structure.contents(index_set)]
-
-    def _residual_parts(self) -> list[IndexSet]:
-        """What the noise of one trial may stand for: the trial, and facets inside it."""
-        structure = self.structure
-        trial = frozenset({*structure.facets, *structure.order, TRIALS})
-        return [trial, *(close({f}, structure.nesting) for f in structure.absorbed)]
 
 
 def standing_of(
@@ -218,28 +225,16 @@ def standing_of(
         levels = effective = {f: counts.get(f, 1.0) for f in needed_counts(structure)}
     else:
         assert basis.cells is not None
-        levels = _levels(basis.cells, structure, basis.study.object, list(parts))
+        levels = _levels(basis, first, list(parts))
         effective = _effective(basis, first, claim, levels, list(parts))
-    return Standing(basis, structure, claim, first.sets, values, levels, effective)
+    return Standing(
+        basis, structure, claim, first.sets, values, levels, effective, first.controlled
+    )
 
 
 def most_of(standing: Stands, facet: str) -> float:
     """Levels in the universe, of a nested facet per parent; infinity without one."""
     return float(standing.claim.finite.get(facet, math.inf))
-
-
-def of_one(study: Study) -> list[str]:
-    """A sentence where several systems may run a design."""
-    return [f"Added trials and costs are of one {study.object}."] if study.object else []
-
-
-def exhausted(standing: Stands) -> list[str]:
-    """A sentence where the levels of a universe are all sampled."""
-    found = [f for f in standing.facets if standing.levels[f] >= most_of(standing, f) - WHOLE]
-    if not found:
-        return []
-    banks = listed([f"{int(most_of(standing, f))} {plural(f)}" for f in found])
-    return [f"Exhausted: all {banks} of the bank are sampled; more of them do not exist."]
 
 
 def _values(pairs: Sequence[tuple[Decomposition, Weights]]) -> Array:
@@ -260,10 +255,10 @@ def _values(pairs: Sequence[tuple[Decomposition, Weights]]) -> Array:
     return np.asarray(np.mean(found, axis=0)).reshape(len(found[0]), -1)
 
 
-def _levels(
-    cells: Cells, structure: Structure, object_facet: str | None, labels: Sequence[str | None]
-) -> dict[str, float]:
+def _levels(basis: Basis, part: Decomposition, labels: Sequence[str | None]) -> dict[str, float]:
     """Mean levels of each facet as collected, of one system."""
+    assert basis.cells is not None
+    cells, structure, object_facet = basis.cells, part.structure, basis.study.object
     groups = object_rows(cells, object_facet)
     chosen = [rows for label, rows in groups.items() if label in labels] or list(groups.values())
     trials = float(np.mean([cells.trials[rows].sum() for rows in chosen]))
@@ -274,14 +269,21 @@ def _levels(
         known = close({facet}, structure.nesting)
         columns = [i for i, name in enumerate(cells.facets) if name in known - {object_facet}]
         units = float(np.mean([split(cells.codes[rows], columns).n_levels for rows in chosen]))
-        found[facet] = units / math.prod(found.get(f, 1.0) for f in known - {facet})
+        above = math.prod(found.get(f, 1.0) for f in known - {facet})
+        found[facet] = units / (above * _n_controlled(part, known))
     follows = following(structure)
-    rest = trials / math.prod(n for facet, n in found.items() if facet not in follows)
+    run = math.prod(n for facet, n in found.items() if facet not in follows)
+    rest = trials / (run * _n_controlled(part, structure.controlled))
     # One facet inside the residual makes the trials of a cell; where there is none, "trials"
     # makes up for a crossing that is not complete.
     inside = [TRIALS] if structure.counts_trials else list(structure.absorbed)
     found |= dict.fromkeys(structure.absorbed, 1.0)
     return found | {(inside or [TRIALS])[0]: rest}
+
+
+def _n_controlled(part: Decomposition, facets: IndexSet) -> int:
+    """Combinations of the controlled levels of some facets."""
+    return 1 if part.controlled is None else part.controlled.n_levels(facets)
 
 
 def _effective(
@@ -310,7 +312,19 @@ def _effective(
     )
     chosen = [known[label] for label in labels if label in known and label is not None]
     mean = mean_weights(chosen) if chosen else known[None]
-    q = {s: float(np.sum(mean.of(s, structure.object))) if s else 1.0 for s in sets}
-    found = {f: q[above[f]] / q[closed[f]] for f in sampled}
-    rest = q[whole] / float(np.sum(mean.noise))
+
+    def shared(index_set: IndexSet, within: IndexSet) -> float:
+        """q of a set at controlled levels that agree on those within which it is counted."""
+        factor = mean.of(index_set, structure.object) if index_set else 1.0
+        if part.controlled is None:
+            return float(np.sum(factor))
+        weights = part.controlled.weights
+        pairs = factor if np.ndim(factor) else factor * np.outer(weights, weights)
+        return float(np.sum(pairs * part.controlled.agree(within)))
+
+    found = {}
+    for facet in sampled:
+        within = close({facet}, structure.nesting) & structure.controlled
+        found[facet] = shared(above[facet], within) / shared(closed[facet], within)
+    rest = shared(whole, structure.controlled) / float(np.sum(mean.noise))
     return found | {f: rest if n != 1 else 1.0 for f, n in levels.items() if f not in found}

@@ -179,14 +179,14 @@ class Terms:
     ) -> Count:
         """`prices.price` of designs of this source, with its controlled levels and with facets
         that others determine."""
-        held = {} if self.controlled is None else _level_counts(self.controlled)
         return price(
             self.study,
             cost,
-            {**counts, **held},
+            counts,
             judges=judges,
             systems=systems,
             follows=following(self.structure),
+            controlled=self.controlled,
         )
 
     def _weights(self, counts: Mapping[str, Count], judges: str) -> Weights:
@@ -296,12 +296,6 @@ def _terms(study: Study, part: Decomposition, claim: Claim, controlled: Controll
         study=study,
         controlled=controlled,
     )
-
-
-def _level_counts(controlled: Controlled) -> dict[str, Count]:
-    """Number of labels of each controlled facet."""
-    labels = zip(*controlled.levels, strict=True)
-    return {f: len(set(own)) for f, own in zip(controlled.facets, labels, strict=True)}
 
 
 def _columns(factors: Sequence[Count], counts: Mapping[str, Count]) -> Array:

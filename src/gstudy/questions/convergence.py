@@ -22,12 +22,13 @@ from gstudy.variance.classical.anova import anova_icc
 from gstudy.variance.coefficients import icc
 from gstudy.variance.draws import Array, checked_seed
 from gstudy.variance.latent import BINARY
+from gstudy.variance.normality import bank_icc
 
 if TYPE_CHECKING:
     from gstudy.fits.fitted import Fit
     from gstudy.study.declaration import Study
 
-__all__ = ["bank_icc", "convergence"]
+__all__ = ["convergence"]
 
 _ALL = "all"
 _MOST_RESAMPLES = 1000
@@ -113,29 +114,6 @@ def convergence(
                 jobs[part.label, rollouts, resample] = part.study, table
     settings = {"draws": draws, "tune": tune, "chains": chains, "n_jobs": n_jobs}
     return _measured(jobs, parts, chosen, resamples, facet, by, seed, progress, settings)
-
-
-def bank_icc(rates: Array) -> Array:
-    """ICC of a bank of tasks: of two trials of one task, drawn at random from these.
-
-    Parameters
-    ----------
-    rates : array (..., n_tasks)
-        Pass rates.
-
-    Returns
-    -------
-    array (...)
-        ``(mean p^2 - m^2) / (m (1 - m))``, m the mean rate; 0 where all rates are 0, or all 1.
-
-    Examples
-    --------
-    >>> float(bank_icc(np.array([0.0, 0.5, 0.5, 1.0])))
-    0.5
-    """
-    mean = rates.mean(axis=-1)
-    between, total = rates.var(axis=-1), mean * (1 - mean)
-    return np.divide(between, total, out=np.zeros_like(mean), where=total > 0)
 
 
 def _parts(

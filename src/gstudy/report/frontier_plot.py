@@ -36,6 +36,7 @@ _MOST_NAMED = 6
 _WIDE = 12
 _GOALS = {
     "half_width": "half-width of the score",
+    "given_half_width": "half-width of a given score",
     "difference": "half-width of a difference",
     "mdd": "difference that is found",
     "phi": "Phi",

@@ -12,7 +12,10 @@ from typing import Any
 from gstudy.errors import QuantityError, explain
 from gstudy.study.designs import TRIALS
 
-__all__ = ["Cost"]
+__all__ = ["LARGEST", "Cost"]
+
+LARGEST = 1e100
+"""Prices and budgets up to this size, and prices down to its inverse, can be added up."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -29,7 +32,8 @@ class Cost(Mapping[str, float]):
     Raises
     ------
     QuantityError
-        For a price that is no number from 0 on, and when nothing has a price.
+        For a price that is no number from 0 on or that is too large or too small to add up, and
+        when nothing has a price.
 
     Examples
     --------
@@ -115,12 +119,13 @@ def _facet(key: object) -> str:
 def _price(key: str, value: object) -> float:
     usable = isinstance(value, Real) and not isinstance(value, bool)
     price = float(value) if usable and isinstance(value, Real) else math.nan
-    if not math.isfinite(price) or price < 0:
+    if not (price == 0 or 1 / LARGEST <= price <= LARGEST):
+        large = f", those above it from {1 / LARGEST:g} to {LARGEST:g}" if price > 0 else ""
         raise QuantityError(
             explain(
                 f"the price of {key!r} is not usable",
                 given=value,
-                allowed="numbers from 0 on",
+                allowed=f"numbers from 0 on{large}",
             )
         )
     return price

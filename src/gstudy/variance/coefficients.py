@@ -18,6 +18,7 @@ from gstudy.variance.designs import design_text
 from gstudy.variance.draws import Array, labelled, stated, summarise
 from gstudy.variance.error_variance import Population, population_of
 from gstudy.variance.latent import GAUSSIAN
+from gstudy.variance.normality import normality_notes
 from gstudy.variance.systems import refuse_shared
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from gstudy.fits.fitted import Fit
+    from gstudy.study.index_sets import IndexSet
     from gstudy.variance.components import VarianceComponents
 
 __all__ = ["Coefficient", "checked_cut", "generalizability", "icc", "phi", "sem"]
@@ -160,6 +162,11 @@ def icc(
     ANOVA ICC(1,1) of the 0/1 scores. With several controlled levels it is that within a level,
     averaged: ``sum_l w_l V_ll(A) / sum_l w_l m_l (1 - m_l)``, w_l the weights of the levels.
 
+    Of 0/1 scores it is the ICC of effects that are normal on the logit scale. In a fit of one
+    facet alone a note says when the ICC of the very levels fitted lies outside 99% of the draws:
+    then their effects are not normal, and more rollouts bring the two no closer.
+    `gs.posterior_check` looks at fits of several facets too.
+
     Examples
     --------
     >>> import gstudy as gs
@@ -178,7 +185,8 @@ def icc(
         index_set = part.structure.find(component)
         ratios.append(_ratio(part.within(index_set), part.total))
     first = next(iter(parts.values()))
-    name = first.structure.name(first.structure.find(component))
+    index_set = first.structure.find(component)
+    name = first.structure.name(index_set)
     held = first.controlled
     within = "" if held is None else f", within a level of {', '.join(held.facets)}, averaged"
     draws = labelled(np.mean(ratios, axis=0))
@@ -190,6 +198,7 @@ def icc(
         notes=(
             *basis.stamp(draws),
             *_boundary_notes(draws.values, basis),
+            *_shape_notes(source, basis, index_set, draws.values, scale),
             *component_notes(basis, parts),
         ),
         assumed=basis.assumed,
@@ -413,6 +422,17 @@ def checked_cut(cut: object, scale: str, basis: Basis) -> float:
         allowed = "numbers" if graded else "numbers from 0 to 1"
         raise QuantityError(explain("the cut is not a score", given=cut, allowed=allowed))
     return float(cut)
+
+
+def _shape_notes(
+    source: Fit | VarianceComponents, basis: Basis, index_set: IndexSet, draws: Array, scale: str
+) -> Sequence[str]:
+    """What the effects of the fitted levels say against a normal distribution."""
+    from gstudy.fits.fitted import Fit
+
+    if scale != SCORE or not isinstance(source, Fit):
+        return ()
+    return normality_notes(source, basis, index_set, draws)
 
 
 def _boundary_notes(draws: Array, basis: Basis) -> Sequence[str]:

@@ -57,6 +57,12 @@ class Controlled:
         own = [tuple(labels[i] for i in places) for labels in self.levels]
         return np.array([[float(one == other) for other in own] for one in own])
 
+    def n_levels(self, facets: Iterable[str]) -> int:
+        """How many combinations of the labels of these facets occur; 1 of none of them."""
+        known = frozenset(facets)
+        places = [i for i, facet in enumerate(self.facets) if facet in known]
+        return len({tuple(labels[i] for i in places) for labels in self.levels})
+
     def common(self, one: int, two: int) -> IndexSet:
         """The controlled facets on which two combinations agree."""
         pairs = zip(self.facets, self.levels[one], self.levels[two], strict=True)
