@@ -177,7 +177,7 @@ def test_a_run_too_short_to_pass_is_not_refitted() -> None:
     with pytest.warns(gs.ConvergenceWarning):
         fit = gs.fit(found.study, found, draws=50, tune=200, **QUICK)
     assert fit.diagnostics.refits == ()
-    assert fit.settings["target_accept"] == 0.95
+    assert fit.settings["target_accept"] == 0.9
 
 
 @pytest.mark.parametrize(

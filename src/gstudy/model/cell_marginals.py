@@ -6,10 +6,17 @@ eta of all other effects is one smooth function of eta for each pair (k, n) of p
     g(eta) = log int expit(eta + u)^k (1 - expit(eta + u))^(n - k) Normal(u; 0, sd^2) du.
 
 It is computed at nodes, with three derivatives, and interpolated in between by the polynomial of
-degree 7 that has them at both ends. With the cumulants kappa of u in the conditional of a node,
+degree 7 that has them at both ends. Of few trials the nodes of all pairs share a grid over u
+(`level_marginals`); with s the derivative of the log-likelihood in eta, and means over u in the
+conditional of a node,
 
-    g' = kappa_1 / sd^2,  g'' = kappa_2 / sd^4 - 1 / sd^2,  g''' = kappa_3 / sd^6,
-    dg / d log sd = sd^2 (g'' + g'^2).
+    g' = E[s],  g'' = E[s^2 + s'] - g'^2,  g''' = E[s^3 + 3 s s' + s''] - 3 g' E[s^2 + s'] + 2 g'^3.
+
+Of many trials each node has nodes of its own in u, about its mode; with the cumulants kappa of u,
+
+    g' = kappa_1 / sd^2,  g'' = kappa_2 / sd^4 - 1 / sd^2,  g''' = kappa_3 / sd^6.
+
+Of both ``dg / d log sd = sd^2 (g'' + g'^2)``.
 """
 
 from __future__ import annotations
@@ -19,7 +26,9 @@ import math
 import numba
 import numpy as np
 
+from gstudy.model.level_marginals import FARTHEST, REACH, effect_grid, row_product, row_sum
 from gstudy.model.one_way import MOST_NODES, fill_sides, level_mode
+from gstudy.study.integrable import MOST_TRIALS
 
 __all__ = ["marginal_pass"]
 
@@ -103,9 +112,71 @@ def _ranges(eta, of_class, n_classes):  # pragma: no cover - compiled
     return first, begin
 
 
+@numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _fill_powers(odds, grid, passing, failing):  # pragma: no cover - compiled
+    """Powers 0, 1, ... of the chances to pass and to fail at every point of the grid."""
+    for i in range(grid.shape[1]):
+        ratio = odds * grid[2, i]
+        p = 1.0 / (1.0 + ratio)
+        passing[0, i], failing[0, i] = 1.0, 1.0
+        passing[1, i], failing[1, i] = p, ratio * p
+    for power in range(2, passing.shape[0]):
+        for i in range(grid.shape[1]):
+            passing[power, i] = passing[power - 1, i] * passing[1, i]
+            failing[power, i] = failing[power - 1, i] * failing[1, i]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _grid_node(k, n, grid, passing, failing, weights, found):  # pragma: no cover - compiled
+    """g and its derivatives times 1, SPACING, SPACING^2, SPACING^3 by a shared grid.
+
+    With p the chance to pass: s = k - n p, s' = -n (p - p^2), s'' = -n (p - 3 p^2 + 2 p^3).
+    """
+    passes, failures = np.int64(k), np.int64(n - k)
+    for i in range(grid.shape[1]):
+        weights[i] = grid[1, i] * passing[passes, i] * failing[failures, i]
+    total = row_sum(weights)
+    p = row_product(weights, passing, 1) / total
+    p2 = row_product(weights, passing, 2) / total
+    p3 = row_product(weights, passing, 3) / total
+    first = k - n * p
+    second = k * k - 2.0 * k * n * p + n * n * p2 - n * (p - p2)
+    third = k * (k * k - 3.0 * k * n * p + 3.0 * n * n * p2) - n * n * n * p3
+    third -= n * (3.0 * k * (p - p2) - 3.0 * n * (p2 - p3) + p - 3.0 * p2 + 2.0 * p3)
+    found[0] = np.log(total)
+    found[1] = SPACING * first
+    found[2] = SPACING**2 * (second - first * first)
+    found[3] = SPACING**3 * (third - 3.0 * first * second + 2.0 * first * first * first)
+
+
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _tables(classes, first, begin, precision, log_sd):  # pragma: no cover - compiled
-    """Polynomials of all intervals of all classes, (n_intervals, DEGREE + 1)."""
+def _grid_tables(classes, first, begin, sd):  # pragma: no cover - compiled
+    """Polynomials of all intervals of all classes by a grid that they share."""
+    most = np.int64(np.max(classes[:, 1]))
+    grid = effect_grid(sd, most)
+    powers = (3 if most < 3 else most) + 1  # moments need the third
+    size, n_classes = grid.shape[1], classes.shape[0]
+    passing, failing = np.empty((powers, size)), np.empty((powers, size))
+    weights = np.empty(size)
+    ends = np.empty((n_classes, 2, 4))
+    found = np.empty((begin[-1], DEGREE + 1))
+    last = first + begin[1:] - begin[:-1]
+    for node in range(first.min(), last.max() + 1):
+        _fill_powers(np.exp(-node * SPACING), grid, passing, failing)
+        here = node & 1
+        for g in range(n_classes):
+            if first[g] <= node <= last[g]:
+                k, n = classes[g, 0], classes[g, 1]
+                _grid_node(k, n, grid, passing, failing, weights, ends[g, here])
+                if node > first[g]:
+                    at = begin[g] + node - first[g] - 1
+                    _polynomial(ends[g, 1 - here], ends[g, here], found[at])
+    return found
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _mode_tables(classes, first, begin, precision, log_sd):  # pragma: no cover - compiled
+    """Polynomials of all intervals of all classes, (n_intervals, DEGREE + 1), by modes."""
     found = np.empty((begin[-1], DEGREE + 1))
     sides = np.empty((2, MOST_NODES + 1))
     ends = np.empty((2, 4))
@@ -119,6 +190,16 @@ def _tables(classes, first, begin, precision, log_sd):  # pragma: no cover - com
             top = _node(k, n, at, precision, log_sd, top, sides, ends[there])
             _polynomial(ends[here], ends[there], found[i])
     return found
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _tables(classes, first, begin, variance):  # pragma: no cover - compiled
+    """Polynomials of all intervals of all classes, (n_intervals, DEGREE + 1)."""
+    sd = np.sqrt(variance)
+    farthest = SPACING * max(-first.min(), (first + begin[1:] - begin[:-1]).max())
+    if classes[:, 1].max() <= MOST_TRIALS and farthest + REACH * sd < FARTHEST:
+        return _grid_tables(classes, first, begin, sd)
+    return _mode_tables(classes, first, begin, 1.0 / variance, np.log(sd))
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -162,7 +243,7 @@ def marginal_pass(mu, effects, index, of_class, classes, log_sd, d_effects):
     first, begin = _ranges(eta, group, classes.shape[0])
     if begin.shape[0] == 0:
         return -np.inf, 0.0, 0.0
-    tables = _tables(classes, first, begin, 1.0 / variance, log_sd)
+    tables = _tables(classes, first, begin, variance)
     log_p, d_mu, squares, bends = 0.0, 0.0, 0.0, 0.0
     begins = begin[:-1] - first
     for i in range(n_cells):

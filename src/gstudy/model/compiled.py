@@ -22,9 +22,9 @@ __all__ = ["LOG_POSTERIOR", "carray", "compile_direct", "nutpie_model", "status"
 
 Floats = NDArray[np.float64]
 
-HEADER = 8
-"""Numbers before the arrays: length, blocks, priors, effects, cells, family, most above and
-classes of cells."""
+HEADER = 9
+"""Numbers before the arrays: length, blocks, priors, effects, cells, family, most above, and rows
+and columns of classes."""
 
 carray: Any = vars(numba)["carray"]
 """An array at an address; numba knows it by identity."""
@@ -80,12 +80,12 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     observed = floats[at : at + n_cells]
     trials = floats[at + n_cells : at + 2 * n_cells]
     at += 2 * n_cells
-    n_classes = ints[7]
-    classes = floats[at : at + 2 * n_classes].reshape((n_classes, 2))
+    n_classes, width = ints[7], ints[8]
+    classes = floats[at : at + n_classes * width].reshape((n_classes, width))
     found, slope = log_posterior(
         carray(x_, (n,)), sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores,
         weights, above, index, observed, trials, classes, family,
-        floats[at + 2 * n_classes : length],
+        floats[at + n_classes * width : length],
     )  # fmt: skip
     carray(value_, (1,))[0] = found
     return status(found, slope, carray(gradient_, (n,)))
@@ -150,5 +150,5 @@ def _packed(posterior: DirectPosterior) -> Floats:
     ]  # fmt: skip
     length = HEADER + sum(part.size for part in (*whole, *real))
     head = [length, len(sizes), len(kinds), len(weights), len(index), family, above.shape[1]]
-    header = np.array([*head, len(classes)], dtype=np.int64)
+    header = np.array([*head, *classes.shape], dtype=np.int64)
     return np.concatenate([*(part.view(np.float64) for part in (header, *whole)), *real])

@@ -1,9 +1,10 @@
 """Effects that were integrated out, drawn exactly: each given its trials and the other effects.
 
-The log density of such an effect u, ``k eta - n log(1 + exp(eta)) - u^2 / (2 sd^2)`` with
-``eta = mu + u``, is concave. Its largest value and the tangents on both sides of the mode lie
-above it: a draw from that hat is kept with the ratio of the two (adaptive rejection sampling, Gilks
-and Wild 1992, with tangents that stay). With tangents at sqrt(2) Laplace sds nine in ten are kept.
+The log density of such an effect u, the sum of ``k (eta + u) - n log(1 + exp(eta + u))`` over its
+cells less ``u^2 / (2 sd^2)``, is concave. Its largest value and the tangents on both sides of the
+mode lie above it: a draw from that hat is kept with the ratio of the two (adaptive rejection
+sampling, Gilks and Wild 1992, with tangents that stay). With tangents at sqrt(2) Laplace sds nine
+in ten are kept.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gstudy.model.one_way import level_mode
+from gstudy.model.one_way import MOST_NEWTON_STEPS, NEWTON_TOLERANCE, level_mode, safe_step
 
 if TYPE_CHECKING:
     from gstudy.model.one_way import OneWay
 
-__all__ = ["cell_effects_drawn", "level_effects_drawn"]
+__all__ = ["level_effects_drawn", "own_effects_drawn"]
 
 Floats = NDArray[np.float64]
 
@@ -60,52 +61,91 @@ def level_effects_drawn(
     return effects
 
 
-def cell_effects_drawn(
-    eta: Floats, sd: Floats, successes: Floats, trials: Floats, rng: np.random.Generator
+def own_effects_drawn(
+    eta: Floats,
+    sd: Floats,
+    successes: Floats,
+    trials: Floats,
+    begins: NDArray[np.int64],
+    rng: np.random.Generator,
 ) -> Floats:
-    """One draw of every cell's own effect for each draw of the others.
+    """One draw of every level's effect, given its cells, for each draw of the other effects.
 
     Parameters
     ----------
     eta : array (draw, n_cells)
-        Sum of all other effects of each cell, logit scale; overwritten with the draws.
+        Sum of all other effects of each cell, logit scale; cells level by level.
     sd : array (draw,)
     successes, trials : array (n_cells,)
+    begins : array (n_levels + 1,)
+        First cell of each level, then the number of cells.
     rng : numpy.random.Generator
 
     Returns
     -------
-    array (draw, n_cells)
+    array (draw, n_levels)
     """
-    _fill_cells(eta, sd, successes, trials, rng)
-    return eta
+    effects = np.empty((len(eta), len(begins) - 1))
+    _fill_own(eta, sd, successes, trials, begins, rng, effects)
+    return effects
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _log_ratio(u, top, k, n, mu, precision):  # pragma: no cover - compiled
-    """Log density at the effect u less that at `top`, and its slope at u."""
-    eta, eta_top = mu + u, mu + top
-    tail, tail_top = np.exp(-abs(eta)), np.exp(-abs(eta_top))
-    # log(1 + exp(eta)) without overflow.
-    soft = max(eta, 0.0) - max(eta_top, 0.0) + np.log((1.0 + tail) / (1.0 + tail_top))
-    p = (1.0 if eta >= 0.0 else tail) / (1.0 + tail)
-    value = k * (u - top) - n * soft - 0.5 * precision * (u - top) * (u + top)
-    return value, k - n * p - precision * u
+def _log_ratio(u, top, k, n, eta, begin, end, precision):  # pragma: no cover - compiled
+    """Log density at the effect u less that at `top`, and its slope at u, given several cells."""
+    value, slope = -0.5 * precision * (u - top) * (u + top), -precision * u
+    for i in range(begin, end):
+        here, there = eta[i] + u, eta[i] + top
+        tail, tail_top = np.exp(-abs(here)), np.exp(-abs(there))
+        # log(1 + exp(eta)) without overflow.
+        soft = max(here, 0.0) - max(there, 0.0) + np.log((1.0 + tail) / (1.0 + tail_top))
+        value += k[i] * (u - top) - n[i] * soft
+        slope += k[i] - n[i] * (1.0 if here >= 0.0 else tail) / (1.0 + tail)
+    return value, slope
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _hat(k, n, mu, precision, top, curvature, ends, rates):  # pragma: no cover - compiled
+def _mode(k, n, eta, begin, end, precision, start):  # pragma: no cover - compiled
+    """The effect of largest density given several cells, and its Laplace precision there."""
+    low, high = 0.0, 0.0
+    for i in range(begin, end):
+        low -= (n[i] - k[i]) / precision
+        high += k[i] / precision
+    u, before = min(max(start, low), high), high - low
+    curvature = precision
+    for _ in range(MOST_NEWTON_STEPS):
+        slope, curvature = -precision * u, precision
+        for i in range(begin, end):
+            p = 1.0 / (1.0 + np.exp(-(eta[i] + u)))
+            slope += k[i] - n[i] * p
+            curvature += n[i] * p * (1.0 - p)
+        if slope > 0.0:
+            low = u
+        else:
+            high = u
+        step = safe_step(u, slope / curvature, low, high, before)
+        before = abs(step)
+        u += step
+        if step * step * curvature <= NEWTON_TOLERANCE**2:
+            break
+    return u, curvature
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _hat(
+    k, n, eta, begin, end, precision, top, curvature, ends, rates
+):  # pragma: no cover - compiled
     """Where the tangents come down from the largest value, and how fast, left and right."""
     reach = TANGENT / np.sqrt(curvature)
     for side in range(2):
         u = top - reach if side == 0 else top + reach
-        value, slope = _log_ratio(u, top, k, n, mu, precision)
+        value, slope = _log_ratio(u, top, k, n, eta, begin, end, precision)
         ends[side] = u - value / slope
         rates[side] = abs(slope)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _drawn(k, n, mu, precision, top, ends, rates, rng):  # pragma: no cover - compiled
+def _drawn(k, n, eta, begin, end, precision, top, ends, rates, rng):  # pragma: no cover - compiled
     """One effect."""
     flat, left = ends[1] - ends[0], 1.0 / rates[0]
     whole = flat + left + 1.0 / rates[1]
@@ -120,7 +160,7 @@ def _drawn(k, n, mu, precision, top, ends, rates, rng):  # pragma: no cover - co
         else:
             height = -rng.standard_exponential()
             u = ends[1] - height / rates[1]
-        value, _ = _log_ratio(u, top, k, n, mu, precision)
+        value, _ = _log_ratio(u, top, k, n, eta, begin, end, precision)
         if value >= height - rng.standard_exponential():
             return u
 
@@ -128,29 +168,31 @@ def _drawn(k, n, mu, precision, top, ends, rates, rng):  # pragma: no cover - co
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def _fill_levels(mu, sd, classes, order, rng, effects):  # pragma: no cover - compiled
     """Effects (draw, n_levels) in place; `order` has the levels class by class."""
-    ends, rates = np.empty(2), np.empty(2)
+    ends, rates, eta = np.empty(2), np.empty(2), np.empty(len(classes))
+    k, n = classes[:, 0].copy(), classes[:, 1].copy()
     for d in range(mu.shape[0]):
         precision = 1.0 / (sd[d] * sd[d])
         at, top = 0, 0.0
+        eta[:] = mu[d]
         for g in range(classes.shape[0]):
-            k, n, count = classes[g, 0], classes[g, 1], int(classes[g, 2])
-            top, curvature = level_mode(k, n, mu[d], precision, top)
-            _hat(k, n, mu[d], precision, top, curvature, ends, rates)
-            for level in order[at : at + count]:
-                effects[d, level] = _drawn(k, n, mu[d], precision, top, ends, rates, rng)
-            at += count
+            top, curvature = level_mode(k[g], n[g], mu[d], precision, top)
+            _hat(k, n, eta, g, g + 1, precision, top, curvature, ends, rates)
+            for level in order[at : at + int(classes[g, 2])]:
+                drawn = _drawn(k, n, eta, g, g + 1, precision, top, ends, rates, rng)
+                effects[d, level] = drawn
+            at += int(classes[g, 2])
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _fill_cells(eta, sd, successes, trials, rng):  # pragma: no cover - compiled
-    """Effects (draw, n_cells) in the place of `eta`."""
-    n_cells = eta.shape[1]
+def _fill_own(eta, sd, k, n, begins, rng, effects):  # pragma: no cover - compiled
+    """Effects (draw, n_levels) in place, each given its own cells."""
     ends, rates = np.empty(2), np.empty(2)
-    tops = np.zeros(n_cells)  # modes of the draw before: where the next ones are looked for
+    tops = np.zeros(effects.shape[1])  # of the draw before: where the next modes are looked for
     for d in range(eta.shape[0]):
-        precision = 1.0 / (sd[d] * sd[d])
-        for i in range(n_cells):
-            k, n, mu = successes[i], trials[i], eta[d, i]
-            tops[i], curvature = level_mode(k, n, mu, precision, tops[i])
-            _hat(k, n, mu, precision, tops[i], curvature, ends, rates)
-            eta[d, i] = _drawn(k, n, mu, precision, tops[i], ends, rates, rng)
+        precision, own = 1.0 / (sd[d] * sd[d]), eta[d]
+        for level in range(effects.shape[1]):
+            begin, end = begins[level], begins[level + 1]
+            top, curvature = _mode(k, n, own, begin, end, precision, tops[level])
+            _hat(k, n, own, begin, end, precision, top, curvature, ends, rates)
+            effects[d, level] = _drawn(k, n, own, begin, end, precision, top, ends, rates, rng)
+            tops[level] = top

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gstudy.model.cell_marginals import marginal_pass
 from gstudy.model.gaussian import gaussian_pass
+from gstudy.model.level_marginals import grid_pass
 from gstudy.model.likelihood import binomial_pass
 from gstudy.model.parameterisation import LOCATION, MU_SCALE, Parameterisation
 from gstudy.model.sd_priors import KNOWN, encode, known, log_density
@@ -24,9 +25,9 @@ __all__ = ["DirectPosterior", "direct_posterior", "log_posterior", "scale_names"
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
-BINARY, RESIDUAL_SD, KNOWN_ERRORS, CELL_EFFECTS = range(4)
+BINARY, RESIDUAL_SD, KNOWN_ERRORS, CELL_EFFECTS, LEVEL_EFFECTS = range(5)
 """What is observed: passes; graded scores with a residual sd to estimate, or with known errors;
-passes of cells that have an effect of their own, integrated out."""
+passes whose cells, or levels of few trials, have an effect that is integrated out."""
 
 LARGE_PRODUCT = 1e100
 """Logs of many ratios are taken of their product, which is let go before it could overflow."""
@@ -177,9 +178,9 @@ def log_posterior(
     `sizes`, `zero_sum`, `swept` have one entry per block, `kinds`, `prior_a`, `prior_b` (see
     `sd_priors`) too and one more for a residual sd; `information`, `scores` and `weights` one per
     effect, `above` a row with the places of the effects above it. `observed` and `trials` are
-    passes and trials of each cell, or mean scores and their precision. Of cells with an effect of
-    their own `observed` has the row of `classes`. `numbers` has mu_mean, mu_sd, mu_nu, squares,
-    n_trials and the sum of all constants.
+    passes and trials of each cell, or mean scores and their precision. Where effects are integrated
+    out, `index`, `observed`, `trials` and `classes` are those of `LevelEffects`. `numbers` has
+    mu_mean, mu_sd, mu_nu, squares, n_trials and the sum of all constants.
     The density is that of the PyMC model on its unconstrained scale.
     """
     n_blocks = sizes.shape[0]
@@ -251,6 +252,11 @@ def log_posterior(
     elif family == CELL_EFFECTS:
         value, d_mean, slope = marginal_pass(
             mean, effects, index, observed, classes, x[n_random], d_effects
+        )
+        grad[n_random] += slope
+    elif family == LEVEL_EFFECTS:
+        value, d_mean, slope = grid_pass(
+            mean, effects, index, observed, trials, classes, x[n_random], d_effects
         )
         grad[n_random] += slope
     else:
@@ -354,13 +360,15 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
     priors = [known(b.prior.sigma) if b.fixed else encode(b.prior) for b in p.blocks]
     priors += [encode(p.last_sd[1])] if p.last_sd is not None else []
     constant = sum((prior.constant for prior in priors), start=_other_constants(p))
-    graded, cells, family = p.graded, p.cell_effects, BINARY
-    observed, classes = p.successes, np.zeros((0, 2))
+    graded, integrated, family = p.graded, p.integrated, BINARY
+    index, observed, trials, classes = p.index, p.successes, p.trials, np.zeros((0, 2))
     if graded is not None:
         family = KNOWN_ERRORS if graded.prior is None else RESIDUAL_SD
-        observed = graded.means
-    elif cells is not None:
-        observed, classes, family = cells.of_cell, cells.classes, CELL_EFFECTS
+        observed, trials = graded.means, graded.precision
+    elif integrated is not None:
+        family = CELL_EFFECTS if integrated.by_tables else LEVEL_EFFECTS
+        index, classes = integrated.index, integrated.classes
+        observed, trials = integrated.observed, integrated.trials
     totals = (0.0, 0.0) if graded is None else (graded.squares, graded.n_trials)
     arguments = (
         np.array([b.size for b in p.blocks], dtype=np.int64),
@@ -373,9 +381,9 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
         p.scores,
         p.weights,
         p.above,
-        p.index,
+        index,
         observed,
-        p.trials if graded is None else graded.precision,
+        trials,
         classes,
         family,
         np.array([p.mu_mean, p.mu_sd, p.mu_nu, *totals, constant]),

@@ -1,4 +1,4 @@
-"""Draws of a model whose cells' own effects were integrated out: sampled without, then drawn."""
+"""Draws of a model without the effects of one component: sampled without, then drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstudy.model.chains import direct_chains, processors, thinned
-from gstudy.model.conditional_effects import cell_effects_drawn
+from gstudy.model.conditional_effects import own_effects_drawn
 from gstudy.model.large import BLOCK, Found
 from gstudy.model.sweep import recover, redraw_shifts, shifting_pairs
 
@@ -33,13 +33,13 @@ Floats = NDArray[np.float64]
 def integrated_drawing(
     assessment: Assessment, whole: Parameterisation, reduced: Parameterisation, stream: int
 ) -> Draw:
-    """What makes draws by the direct path without the effects of single cells as coordinates.
+    """What makes draws by the direct path without the effects of one component as coordinates.
 
     Parameters
     ----------
     assessment : Assessment
     whole, reduced : Parameterisation
-        With and without the component of the cells.
+        With and without the component's effects.
     stream : int
         Second word of the seed of the recovery: each chain has a stream of its own, so that the
         number of cores changes no draw.
@@ -82,17 +82,20 @@ def _all_effects(
     rng: np.random.Generator,
     pairs: list[tuple[int, int]],
 ) -> tuple[dict[str, Floats], list[Floats]]:
-    """Scales and the effects (draws, K) of every component, those of the cells in their place."""
-    cells, own = assessment.cells, reduced.cell_effects
+    """Scales and the effects (draws, K) of every component, the integrated ones in their place."""
+    cells, own = assessment.cells, reduced.integrated
     assert own is not None
+    level = cells.index[own.place]
+    by_level = np.argsort(level, kind="stable")
+    begins = np.searchsorted(level[by_level], np.arange(level.max() + 2))
     mu, effects = recover(reduced, values, rng)
-    eta = np.repeat(mu[:, None], len(cells.trials), axis=1)
+    eta = np.repeat(mu[:, None], len(by_level), axis=1)
     others = [index for c, index in enumerate(cells.index) if c != own.place]
     for drawn, index in zip(effects, others, strict=True):
-        eta += drawn[:, index]
+        eta += drawn[:, index[by_level]]
     sd = values[f"sd({own.name})"]
-    own_effects = cell_effects_drawn(eta, sd, reduced.successes, reduced.trials, rng)
-    effects.insert(own.place, own.by_level(own_effects))
+    passes, trials = reduced.successes[by_level], reduced.trials[by_level]
+    effects.insert(own.place, own_effects_drawn(eta, sd, passes, trials, begins, rng))
     random = [component for component in cells.components if not component.fixed]
     sds = [values[f"sd({component.name})"] for component in random]
     redraw_shifts(cells, sds, effects, rng, pairs)

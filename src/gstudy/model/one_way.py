@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from gstudy.model.parameterisation import Parameterisation
 
 __all__ = [
+    "MOST_NEWTON_STEPS",
     "MOST_NODES",
+    "NEWTON_TOLERANCE",
     "OneWay",
     "fill_sides",
     "level_mode",
     "one_way",
     "one_way_log_posterior",
+    "safe_step",
 ]
 
 Floats = NDArray[np.float64]
@@ -147,11 +150,19 @@ def one_way(p: Parameterisation) -> OneWay | None:
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
+def safe_step(u, step, low, high, before):  # pragma: no cover - compiled
+    """A Newton step from u, or one half of the way between two ends where it leaves them or is not
+    half as long as the one before."""
+    if not low <= u + step <= high or abs(step) > 0.5 * before:
+        return 0.5 * (low + high) - u
+    return step
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def level_mode(k, n, mu, precision, start):  # pragma: no cover - compiled
     """The effect at which the integrand is largest, and its Laplace precision there.
 
-    Newton steps between two ends at which the slope differs in sign; half of the way between them
-    where a step leaves them or is not half as long as the one before.
+    Newton steps between two ends at which the slope differs in sign.
     """
     low, high = -(n - k) / precision, k / precision
     u = min(max(start, low), high)
@@ -165,9 +176,7 @@ def level_mode(k, n, mu, precision, start):  # pragma: no cover - compiled
             low = u
         else:
             high = u
-        step = slope / curvature
-        if not low <= u + step <= high or abs(step) > 0.5 * before:
-            step = 0.5 * (low + high) - u
+        step = safe_step(u, slope / curvature, low, high, before)
         before = abs(step)
         u += step
         if step * step * curvature <= NEWTON_TOLERANCE**2:

@@ -25,7 +25,7 @@ from gstudy.model.gaussian import GradedScores, graded_scores
 from gstudy.model.modes import Modes, posterior_modes
 
 if TYPE_CHECKING:
-    from gstudy.model.cell_effects import CellEffects
+    from gstudy.model.integrable_effects import LevelEffects
     from gstudy.study.cells import Cells
     from gstudy.study.priors import Prior
 
@@ -111,8 +111,8 @@ class Parameterisation:
 
     `index` (n_cells, n_components) points into the effects of all components laid end to end.
     `graded` has the scores of a gaussian study, whose `successes` are not used. The direct sampler
-    starts within `start_width` of `start` (n_free,), and may leave the effects of single cells to
-    be drawn afterwards: `cell_effects`, no block then.
+    starts within `start_width` of `start` (n_free,), and may leave the effects of one component to
+    be drawn afterwards: `integrated`, no block then.
     """
 
     blocks: tuple[Block, ...]
@@ -130,7 +130,7 @@ class Parameterisation:
     graded: GradedScores | None
     start: Floats
     start_width: Floats
-    cell_effects: CellEffects | None = None
+    integrated: LevelEffects | None = None
 
     @property
     def n_free(self) -> int:
@@ -150,9 +150,9 @@ class Parameterisation:
     @property
     def last_sd(self) -> tuple[str, Prior] | None:
         """Name and prior of an sd whose effects are no coordinates: that of the residual of graded
-        scores, or of single cells."""
-        if self.cell_effects is not None:
-            return f"sd({self.cell_effects.name})", self.cell_effects.prior
+        scores, or of effects that are integrated out."""
+        if self.integrated is not None:
+            return f"sd({self.integrated.name})", self.integrated.prior
         return None if self.residual_prior is None else (RESIDUAL, self.residual_prior)
 
     @property

@@ -13,7 +13,6 @@ import numpy as np
 
 from gstudy.errors import ConvergenceWarning
 from gstudy.fits.gates import warn_if_failed
-from gstudy.model.cell_effects import without_cell_effects
 from gstudy.model.chains import (
     direct_chains,
     one_way_chains,
@@ -22,6 +21,7 @@ from gstudy.model.chains import (
     pymc_chains,
     thinned,
 )
+from gstudy.model.integrable_effects import without_effects
 from gstudy.model.integrated import integrated_drawing
 from gstudy.model.large import large_drawing, memory_line
 from gstudy.model.one_way import one_way
@@ -35,7 +35,7 @@ from gstudy.study.assessment import Assessment
 from gstudy.study.declaration import Study
 from gstudy.study.estimable import assess as assess_design
 from gstudy.study.estimable import warn_if_left_out
-from gstudy.study.integrable import cell_component
+from gstudy.study.integrable import integrable_component
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -210,9 +210,9 @@ def drawing(assessment: Assessment, sampler: str) -> Draw:
     found = one_way(p) if sampler == "direct" else None
     if found is not None:
         return _one_way_drawing(assessment, found)
-    place = cell_component(cells) if sampler == "direct" else None
+    place = integrable_component(cells) if sampler == "direct" else None
     if place is not None:
-        reduced = without_cell_effects(p, place)
+        reduced = without_effects(p, cells, place)
         return integrated_drawing(assessment, p, reduced, RECOVERY_STREAM)
     sample = direct_chains(p) if sampler == "direct" else _pymc_chains(p, cells)
     in_halves = large_drawing(assessment, p, RECOVERY_STREAM) if sampler == "direct" else None

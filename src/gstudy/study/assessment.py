@@ -20,7 +20,7 @@ from gstudy.study.check_report import (
 )
 from gstudy.study.checking.layout import NESTED
 from gstudy.study.components import FIXED, Component, Verdict
-from gstudy.study.integrable import cell_component
+from gstudy.study.integrable import integrable_component
 from gstudy.study.memory import LARGEST_STORED, peak_memory
 from gstudy.study.priors import Prior, default_mu_prior, default_residual_prior
 from gstudy.study.universe import claim_table, is_told
@@ -235,7 +235,7 @@ class Assessment:
             chains=chains,
             sampler=sampler,
             store_effects=store_effects,
-            integrated=cell_component(self.cells),
+            integrated=integrable_component(self.cells),
             keep_every=keep_every,
         )
 

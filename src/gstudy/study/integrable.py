@@ -1,28 +1,55 @@
-"""Which effects the direct path does without while it samples: those that single cells have."""
+"""Which effects the direct path does without while it samples: those of levels with few trials."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from gstudy.study.cells import Cells
 
-__all__ = ["cell_component"]
+__all__ = ["MOST_TRIALS", "Patterns", "integrable_component", "patterns_of", "single_cells"]
 
-CELLS_A_CLASS = 150
-"""Integrating wins where there are at least this many cells to each pair of passes and trials.
+Ints = NDArray[np.int64]
+
+CELLS_A_CLASS = 15
+"""Tables for each pair of passes and trials win where there are at least this many cells to one.
 Measured, smallest bulk ESS of an sd or mu per CPU second with and without: 20 systems on 170
 tasks (3,400 cells, 378 a pair) 259 and 61; two systems on 198 tasks (396 cells, 66 a pair) 108
 and 188."""
 
+MOST_TRIALS = 8
+"""Of a level: the likelihood of more is too narrow for a grid that all levels share."""
 
-def cell_component(cells: Cells) -> int | None:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Patterns:
+    """Levels of a component by what their trials see, and the passes of those trials.
+
+    A place is a cell with its trials and all other effects; levels with the same places, such as
+    the rollouts of one system on one task, differ in their passes alone.
+
+    Parameters
+    ----------
+    rows : array (n_patterns, 4 + most places)
+        First place, number of places, number of levels, trials of each, and passes at each place;
+        those with the same places one after the other.
+    cells : array (n_places,) of int
+        A cell that is at each place; the places of a row lie one after the other.
+    passes : array (n_places,)
+        Of all levels together.
+    """
+
+    rows: NDArray[np.float64]
+    cells: Ints
+    passes: NDArray[np.float64]
+
+
+def integrable_component(cells: Cells) -> int | None:
     """The component whose effects are integrated out, by its place; None without one.
-
-    It has one level per cell, such as system:task where each system ran each task several times,
-    there are others beside it, and many cells have the same passes of the same number of trials.
 
     Parameters
     ----------
@@ -31,13 +58,80 @@ def cell_component(cells: Cells) -> int | None:
     Returns
     -------
     int or None
+        A component of single cells of which many are alike (see `CELLS_A_CLASS`), or the one with
+        the most levels among those with at most `MOST_TRIALS` trials a level.
     """
-    n_cells = len(cells.trials)
     own = any(component.varies for component in cells.components)
     if cells.graded is not None or own or len(cells.components) == 1:
         return None
-    for place, component in enumerate(cells.components):
-        if not component.fixed and component.n_levels == n_cells:
-            pairs = np.unique(np.column_stack([cells.successes, cells.trials]), axis=0)
-            return place if CELLS_A_CLASS * len(pairs) <= n_cells else None
-    return None
+    found = [place for place in range(len(cells.components)) if _few_trials(cells, place)]
+    return max(found, key=lambda place: cells.components[place].n_levels, default=None)
+
+
+def single_cells(cells: Cells, place: int) -> bool:
+    """Whether a component has one level per cell, many of which have the same passes of the same
+    number of trials: such as system:task where each system ran each task several times."""
+    n_cells = len(cells.trials)
+    if cells.components[place].n_levels != n_cells:
+        return False
+    pairs = np.unique(np.column_stack([cells.successes, cells.trials]), axis=0)
+    return CELLS_A_CLASS * len(pairs) <= n_cells
+
+
+def _few_trials(cells: Cells, place: int) -> bool:
+    """Whether the effects of a component can be integrated out, and it pays."""
+    taken = cells.components[place]
+    if taken.fixed or any(taken.facets < other.facets for other in cells.components):
+        return False
+    if single_cells(cells, place):
+        return True
+    trials = np.bincount(cells.index[place], weights=cells.trials, minlength=taken.n_levels)
+    return bool(trials.max() <= MOST_TRIALS)
+
+
+def patterns_of(cells: Cells, place: int) -> Patterns:
+    """Levels of a component by their places and passes.
+
+    Parameters
+    ----------
+    cells : Cells
+    place : int
+        Of the component.
+
+    Returns
+    -------
+    Patterns
+    """
+    others = [index for c, index in enumerate(cells.index) if c != place]
+    seen = np.column_stack([*others, cells.trials])
+    _, cell_at, at = np.unique(seen, axis=0, return_index=True, return_inverse=True)
+    level, at = cells.index[place], at.ravel()
+    order = np.lexsort((at, level))
+    counts = np.bincount(level, minlength=cells.components[place].n_levels)
+    column = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places = np.full((len(counts), counts.max()), -1, dtype=np.int64)
+    passes = np.zeros(places.shape, dtype=np.int64)
+    places[level[order], column] = at[order]
+    passes[level[order], column] = cells.successes[order]
+    rows, n_levels = np.unique(np.hstack([places, passes]), axis=0, return_counts=True)
+    places, passes = np.hsplit(rows, 2)
+    return _in_groups(places, passes, n_levels, cell_at, cells.trials[cell_at])
+
+
+def _in_groups(places: Ints, passes: Ints, n_levels: Ints, cell_at: Ints, trials: Ints) -> Patterns:
+    """Rows with the same places, which lie one after the other, share one copy of them; `cell_at`
+    and `trials` are of each place."""
+    new = np.concatenate([[True], (places[1:] != places[:-1]).any(axis=1)])
+    group = np.cumsum(new) - 1
+    used = places[new] >= 0
+    sizes = used.sum(axis=1)
+    first = np.cumsum(sizes) - sizes
+    together = np.zeros(used.shape)
+    np.add.at(together, group, passes * n_levels[:, None])
+    of_level = np.where(used, trials[places[new]], 0).sum(axis=1)[group]
+    heads = [first[group], sizes[group], n_levels, of_level]
+    return Patterns(
+        rows=np.column_stack([*heads, passes]).astype(np.float64),
+        cells=cell_at[places[new][used]],
+        passes=together[used],
+    )

@@ -1,7 +1,8 @@
-"""Effects of single cells, integrated out by tables and drawn afterwards; the posterior stays."""
+"""Effects integrated out by tables and on a grid, drawn afterwards; the posterior stays."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,14 @@ from scipy.special import gammaln, log_expit
 
 import gstudy as gs
 from gstudy.model import sampling
-from gstudy.model.cell_effects import without_cell_effects
 from gstudy.model.cell_marginals import marginal_pass
-from gstudy.model.conditional_effects import cell_effects_drawn
+from gstudy.model.conditional_effects import own_effects_drawn
 from gstudy.model.direct import direct_posterior
+from gstudy.model.integrable_effects import without_effects
+from gstudy.model.level_marginals import grid_pass
 from gstudy.model.parameterisation import Parameterisation, parameterise
 from gstudy.study import integrable
-from gstudy.study.integrable import cell_component
+from gstudy.study.integrable import integrable_component, patterns_of
 
 if TYPE_CHECKING:
     from gstudy.study.assessment import Assessment
@@ -62,6 +64,42 @@ def judged(n_tasks: int, seed: int) -> Any:
     return gs.Study(score="score", facets=[TASK, rollout, call]), frame
 
 
+def panel(seed: int, ragged: bool = False) -> Any:
+    """3 systems x 8 tasks x 2 rollouts x 3 judges: a rollout has a cell of each judge; ragged, some
+    calls are missing."""
+    rng = np.random.default_rng(seed)
+    task, judge = rng.normal(0, 1.5, 8), rng.normal(0, 0.7, 3)
+    rows = []
+    for i, j, r in np.ndindex(3, 8, 2):
+        eta = 0.3 * i + task[j] + rng.normal(0, 1.0)
+        for call in range(3):
+            if not ragged or rng.random() < 0.7:
+                p = 1 / (1 + np.exp(-eta - judge[call]))
+                rows.append((f"s{i}", f"t{j}", f"r{r}", f"j{call}", int(rng.random() < p)))
+    frame = pd.DataFrame(rows, columns=["system", "task", "rollout", "judge", "score"])
+    facets = [TASK, ROLLOUT, gs.Facet("judge", role="error")]
+    return gs.Study(score="score", object="system", facets=facets), frame
+
+
+def domains(seed: int) -> Any:
+    """40 tasks in 2 controlled domains x 4 judges: a task has a cell of each judge."""
+    rng = np.random.default_rng(seed)
+    judge, own = rng.normal(0, 0.7, 4), rng.normal(0, 0.5, (2, 4))
+    rows = []
+    for j in range(40):
+        task = rng.normal(0.5 * (j % 2), 1.5)
+        for call in range(4):
+            p = 1 / (1 + np.exp(-task - judge[call] - own[j % 2, call]))
+            rows.append((f"d{j % 2}", f"t{j}", f"j{call}", int(rng.random() < p)))
+    frame = pd.DataFrame(rows, columns=["domain", "task", "judge", "score"])
+    facets = [
+        gs.Facet("domain", role="controlled"),
+        gs.Facet("task", role="legitimate", nested_in=["domain"]),
+        gs.Facet("judge", role="error"),
+    ]
+    return gs.Study(score="score", facets=facets), frame
+
+
 MU_T = {"mu": {"dist": "StudentT", "nu": 4, "mu": 0.2, "sigma": 2.0}}
 DESIGNS = {
     "crossed": lambda: crossed(4, 30, 1, facets=[TASK, ROLLOUT]),
@@ -70,26 +108,32 @@ DESIGNS = {
         4, 30, 3, facets=[MODE, replace(TASK, nested_in=("mode",)), ROLLOUT]
     ),
     "judge calls": lambda: judged(60, 4),
+    "panel": lambda: panel(5),
+    "ragged panel": lambda: panel(6, ragged=True),
+    "domains": lambda: domains(7),
 }
+BY_TABLES = ["crossed", "ragged, StudentT", "controlled", "judge calls"]
+WAYS = [(name, "tables") for name in BY_TABLES] + [(name, "grid") for name in DESIGNS]
 
 
 def assessed(name: str) -> Assessment:
     study, frame = DESIGNS[name]()
-    with pytest.warns(gs.EstimabilityWarning):
+    with warnings.catch_warnings():
+        # Where calls or rollouts are the residual.
+        warnings.simplefilter("ignore", gs.EstimabilityWarning)
         return gs.check(study, frame)
 
 
 def both(found: Assessment) -> tuple[Parameterisation, Parameterisation]:
     whole = parameterise(found.cells, found.mu_prior)
-    place = cell_component(found.cells)
+    place = integrable_component(found.cells)
     assert place is not None
-    return whole, without_cell_effects(whole, place)
+    return whole, without_effects(whole, found.cells, place)
 
 
-@pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Integrate also where it does not pay."""
-    monkeypatch.setattr(integrable, "CELLS_A_CLASS", 0)
+def set_way(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Tables for single cells also where they do not pay, or never."""
+    monkeypatch.setattr(integrable, "CELLS_A_CLASS", 0 if way == "tables" else 10**9)
 
 
 @pytest.mark.parametrize("n", [1, 2, 8, 100])
@@ -119,6 +163,50 @@ def test_the_tables_are_the_integrals(n: int, sd: float) -> None:
     assert d_log_sd == pytest.approx(slope, rel=1e-5, abs=1e-5 * n)
 
 
+@pytest.mark.parametrize("sd", [0.02, 0.4, 2.0, 15.0])
+@pytest.mark.parametrize("places", [1, 2, 3])
+def test_the_grid_gives_the_integrals(places: int, sd: float) -> None:
+    rng = np.random.default_rng(places)
+    trials = rng.integers(1, 3, places).astype(float)
+    eta = rng.normal(0, 1.5, places)
+    passes = np.unique(rng.integers(0, trials + 1, (4, places)), axis=0)
+    n_levels = rng.integers(1, 4, len(passes))
+    heads = np.array([[0, places, count, trials.sum()] for count in n_levels])
+    rows = np.hstack([heads, passes]).astype(float)
+    index, slopes = np.arange(places, dtype=np.int32)[:, None], np.empty(places)
+    together = (n_levels @ passes).astype(float)
+    arguments = (index, together, trials, rows, np.log(sd), slopes)
+    value, d_mu, d_log_sd = grid_pass(0.2, eta, *arguments)
+    gradient = slopes.copy()
+    binomial = (gammaln(trials + 1) - gammaln(passes + 1) - gammaln(trials - passes + 1)).sum(1)
+
+    def whole(shift: Any, s: float) -> float:
+        levels = [by_quadrature(k, trials, eta + shift, s) for k in passes]
+        return float(n_levels @ (np.array(levels) - binomial))
+
+    assert value == pytest.approx(whole(0.2, sd), abs=1e-9 * n_levels.sum())
+    h = 1e-4
+    for j in range(places):
+        step = 0.2 + h * np.eye(places)[j], 0.2 - h * np.eye(places)[j]
+        slope = (whole(step[0], sd) - whole(step[1], sd)) / (2 * h)
+        assert gradient[j] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+    assert d_mu == pytest.approx(gradient.sum(), rel=1e-12)
+    slope = (whole(0.2, sd * np.exp(h)) - whole(0.2, sd * np.exp(-h))) / (2 * h)
+    assert d_log_sd == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+def test_levels_that_see_the_same_share_a_grid() -> None:
+    found = assessed("panel")
+    place = integrable_component(found.cells)
+    assert place is not None
+    assert found.cells.components[place].n_levels == 48
+    patterns = patterns_of(found.cells, place)
+    assert len(patterns.cells) == 3 * 24  # three judges of 24 pairs of system and task
+    assert patterns.rows[:, 2].sum() == 48
+    assert patterns.passes.sum() == found.cells.successes.sum()
+    assert (patterns.rows[:, 2] @ patterns.rows[:, 4:]).sum() == found.cells.successes.sum()
+
+
 def test_far_trajectories_end() -> None:
     classes = np.array([[1.0, 2.0]])
     arguments = (np.array([[0], [1]], dtype=np.int32), np.zeros(2), classes, 0.0, np.empty(2))
@@ -126,19 +214,29 @@ def test_far_trajectories_end() -> None:
     assert value == -np.inf
     value, _, _ = marginal_pass(0.0, np.array([np.nan, 0.0]), *arguments)
     assert not np.isfinite(value)
+    rows = np.array([[0.0, 2.0, 1.0, 4.0, 1.0, 1.0]])
+    index, two = np.array([[0], [1]], dtype=np.int32), np.full(2, 2.0)
+    for effects in ([-1e6, 1e6], [np.nan, 0.0], [np.inf, 0.0], [599.0, 599.0]):
+        value, _, _ = grid_pass(0.0, np.array(effects), index, two, two, rows, 0.0, np.empty(2))
+        assert not np.isfinite(value)
 
 
-@pytest.mark.usefixtures("always")
-@pytest.mark.parametrize("name", DESIGNS)
-def test_the_density_is_the_joint_one_integrated(name: str) -> None:
+@pytest.mark.parametrize(("name", "way"), WAYS)
+def test_the_density_is_the_joint_one_integrated(
+    name: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_way(monkeypatch, way)
     found = assessed(name)
     _, reduced = both(found)
+    assert reduced.integrated is not None
+    assert reduced.integrated.by_tables == (way == "tables")
     posterior = direct_posterior(reduced)
+    level = found.cells.index[reduced.integrated.place]
     # The same without any effects of cells: one sd less.
     place = len(reduced.random)
     plain = replace(
         reduced,
-        cell_effects=None,
+        integrated=None,
         start=np.delete(reduced.start, place),
         start_width=np.delete(reduced.start_width, place),
     )
@@ -149,7 +247,8 @@ def test_the_density_is_the_joint_one_integrated(name: str) -> None:
         other, _ = direct_posterior(plain)(np.delete(x, place))
         eta, sd = _predictor(reduced, x), float(np.exp(x[place]))
         k, n = reduced.successes, reduced.trials
-        own = sum(by_quadrature(*cell, sd) for cell in zip(k, n, eta, strict=True))
+        parts = [level == one for one in np.unique(level)]
+        own = sum(by_quadrature(k[part], n[part], eta[part], sd) for part in parts)
         binomial = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
         without = (k * log_expit(eta) + (n - k) * log_expit(-eta) + binomial).sum()
         prior = stats.halfnorm(scale=_sigma(reduced)).logpdf(sd) + np.log(sd)
@@ -162,8 +261,8 @@ def test_the_density_is_the_joint_one_integrated(name: str) -> None:
 
 
 def _sigma(reduced: Parameterisation) -> float:
-    assert reduced.cell_effects is not None
-    prior = reduced.cell_effects.prior
+    assert reduced.integrated is not None
+    prior = reduced.integrated.prior
     assert prior.dist == "HalfNormal"
     return dict(prior.parameters)["sigma"]
 
@@ -177,31 +276,39 @@ def _predictor(p: Parameterisation, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("k", "n", "eta", "sd"), [(0, 4, 2, 6), (3, 8, -1, 2), (1, 1, 0, 0.1)])
-def test_effects_of_cells_are_drawn_from_their_conditional(
-    k: int, n: int, eta: float, sd: float
-) -> None:
-    draws = np.full((2000, 5), float(eta))
+def test_effects_are_drawn_from_their_conditional(k: int, n: int, eta: float, sd: float) -> None:
     rng = np.random.default_rng(5)
-    drawn = cell_effects_drawn(draws, np.full(2000, float(sd)), np.full(5, k), np.full(5, n), rng)
+    begins = 2 * np.arange(6)  # five levels of two cells, the second with another eta
+    eta2, k2 = np.array([eta, eta - 1.5]), np.array([k, max(k - 1, 0)], dtype=float)
+    drawn = own_effects_drawn(
+        np.tile(eta2, (2000, 5)),
+        np.full(2000, float(sd)),
+        np.tile(k2, 5),
+        np.full(10, float(n)),
+        begins,
+        rng,
+    )
     grid = np.linspace(-12 * sd, 12 * sd, 200_001)
-    log_p = k * log_expit(eta + grid) + (n - k) * log_expit(-eta - grid) - 0.5 * (grid / sd) ** 2
+    log_p = -0.5 * (grid / sd) ** 2
+    for a, b in zip(eta2, k2, strict=True):
+        log_p += b * log_expit(a + grid) + (n - b) * log_expit(-a - grid)
     p = np.exp(log_p - log_p.max())
     below = (np.cumsum(p) - p / 2) / p.sum()
     assert stats.kstest(drawn.ravel(), lambda y: np.interp(y, grid, below)).pvalue > 0.001
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("always")
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize(("name", "way"), WAYS)
 def test_the_posterior_is_that_of_sampled_effects(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from arviz import ess
 
+    set_way(monkeypatch, way)
     found = assessed(name)
     settings = {"sampler": "direct", "progress": False, "target_accept": 0.98, "draws": 2000}
     new = gs.fit(found.study, found, seed=3, **settings)
-    monkeypatch.setattr(sampling, "cell_component", lambda _: None)
+    monkeypatch.setattr(sampling, "integrable_component", lambda _: None)
     old = gs.fit(found.study, found, seed=4, **settings)
     assert new.diagnostics.divergences == 0
     one, other = (fit.posterior["posterior"] for fit in (new, old))
@@ -217,34 +324,46 @@ def test_the_posterior_is_that_of_sampled_effects(
                 assert abs(z) < 4.5, (variable, level, power, z)
 
 
-@pytest.mark.usefixtures("always")
-def test_cores_change_no_draw_and_moments_stand_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "own"), [("crossed", "system:task"), ("panel", "rollout")])
+def test_cores_change_no_draw_and_moments_stand_for_many(
+    name: str, own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from gstudy.model import large
 
-    found = assessed("crossed")
+    found = assessed(name)
     settings = {"sampler": "direct", "progress": False, "seed": 2, "draws": 150, "tune": 300}
     with pytest.warns(gs.ConvergenceWarning):
         fits = [gs.fit(found.study, found, cores=cores, **settings) for cores in (1, 2)]
     one, two = (fit.posterior["posterior"].to_dataset() for fit in fits)
     assert one.identical(two)
-    monkeypatch.setattr(large, "LARGEST_STORED", 100)
-    monkeypatch.setattr("gstudy.model.recovered.LARGEST_STORED", 100)
+    monkeypatch.setattr(large, "LARGEST_STORED", 40)
+    monkeypatch.setattr("gstudy.model.recovered.LARGEST_STORED", 40)
     with pytest.warns(gs.ConvergenceWarning):
         few = gs.fit(found.study, found, **settings).posterior["posterior"]
-    u = one["u(system:task)"]
-    assert np.allclose(few["u_mean(system:task)"], u.mean(("chain", "draw")), atol=1e-12)
-    assert np.allclose(few["u_sd(system:task)"], u.std(("chain", "draw")), atol=1e-12)
-    assert np.array_equal(few["sd(system:task)"], one["sd(system:task)"])
+    [own] = [c.name for c in found.cells.components if c.name.endswith(own)]
+    u = one[f"u({own})"]
+    assert np.allclose(few[f"u_mean({own})"], u.mean(("chain", "draw")), atol=1e-12)
+    assert np.allclose(few[f"u_sd({own})"], u.std(("chain", "draw")), atol=1e-12)
+    assert np.array_equal(few[f"sd({own})"], one[f"sd({own})"])
 
 
-def test_where_tables_do_not_win() -> None:
-    assert cell_component(assessed("crossed").cells) is None  # too few cells
+def test_where_effects_are_integrated_out() -> None:
+    for name, component in (
+        ("crossed", "system:task"),
+        ("judge calls", "task:rollout"),
+        ("panel", "system:task:rollout"),
+        ("domains", "domain:task"),
+    ):
+        cells = assessed(name).cells
+        place = integrable_component(cells)
+        assert place is not None
+        assert cells.components[place].name == component
     study, frame = crossed(20, 60, 1, facets=[TASK, ROLLOUT])
     others = [replace(study, interactions="none"), replace(study, family="gaussian")]
     with pytest.warns(gs.EstimabilityWarning):
         whole = gs.check(study, frame)
-    assert cell_component(whole.cells) == 2
-    for other in others:  # no component of single cells; graded scores
+    assert integrable_component(whole.cells) == 2
+    for other in others:  # tasks have 80 trials each; graded scores
         with pytest.warns(gs.EstimabilityWarning):
             found = gs.check(other, frame)
-        assert cell_component(found.cells) is None
+        assert integrable_component(found.cells) is None
