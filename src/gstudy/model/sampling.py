@@ -94,11 +94,14 @@ def fit(
         Chains sampled at the same time; all processors by default.
     sampler : {"pymc", "direct"}
         "pymc" samples the PyMC model with nutpie. "direct" hands nutpie the same log-posterior
-        written in numba: no compilation, for loops of refits. Where there is one component and
-        many of its levels have the same data, "direct" integrates the effects out and draws them
-        afterwards: the same posterior (see `gstudy.model.one_way`), ten times as fast.
+        written in numba: no compilation, for loops of refits. Where that wins, "direct" integrates
+        the effects of one component out and draws them afterwards: the same posterior. So it does
+        with a component alone many of whose levels have the same data (`gstudy.model.one_way`, ten
+        times as fast), and with one whose levels have at most 8 trials, or are single cells many of
+        which are alike (`gstudy.model.integrable_effects`, up to four times as fast).
     target_accept : float
-        Of NUTS, between 0 and 1.
+        Of NUTS, between 0 and 1; shorter steps the nearer it is to 1. A fit with divergences is
+        made once more at 0.99.
     progress : bool
         Show progress on a terminal or in Jupyter.
     store_effects : bool, optional

@@ -16,13 +16,17 @@ __all__ = ["MOST_TRIALS", "Patterns", "integrable_component", "patterns_of", "si
 Ints = NDArray[np.int64]
 
 CELLS_A_CLASS = 15
-"""Tables for each pair of passes and trials win where there are at least this many cells to one.
-Measured, smallest bulk ESS of an sd or mu per CPU second with and without: 20 systems on 170
-tasks (3,400 cells, 378 a pair) 259 and 61; two systems on 198 tasks (396 cells, 66 a pair) 108
-and 188."""
+"""Tables for each pair of passes and trials win where there are at least this many cells to one; of
+more than `MOST_TRIALS` trials, whose tables take longer, ten times as many. A gradient by tables
+and by one grid for every cell takes, of 396 cells of 5 trials (66 a pair) 41 and 76 us, of 3,400 of
+8 trials (378 a pair) 60 and 457."""
 
 MOST_TRIALS = 8
-"""Of a level: the likelihood of more is too narrow for a grid that all levels share."""
+"""Of a level: the likelihood of more is too narrow for a grid that all levels share. Measured,
+smallest bulk ESS of an sd or mu per CPU second with effects integrated out and without, at
+target_accept 0.9: rollouts of 3 judges' calls, 6,000 levels, 47 and 11; of 2 judges' calls, 2,160
+levels, 34 and 32 (26 and 18 at 0.95); tasks of 5 judges' calls in 3 domains, 278 levels, 257 and
+71."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +79,8 @@ def single_cells(cells: Cells, place: int) -> bool:
     if cells.components[place].n_levels != n_cells:
         return False
     pairs = np.unique(np.column_stack([cells.successes, cells.trials]), axis=0)
-    return CELLS_A_CLASS * len(pairs) <= n_cells
+    times = 1 if cells.trials.max() <= MOST_TRIALS else 10
+    return times * CELLS_A_CLASS * len(pairs) <= n_cells
 
 
 def _few_trials(cells: Cells, place: int) -> bool:
