@@ -195,6 +195,29 @@ def test_the_grid_gives_the_integrals(places: int, sd: float) -> None:
     assert d_log_sd == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("sd", [0.3, 2.5, 9.0])
+@pytest.mark.parametrize("eta", [-60.0, -17.0, -9.0, 13.0, 40.0])
+def test_unlikely_trials_have_their_integral_too(eta: float, sd: float) -> None:
+    """A chain that starts far away must find its way back: value and slope are right there too."""
+    passes, trials = (4.0, 5.0) if eta < 0 else (1.0, 5.0)
+    binomial = gammaln(trials + 1) - gammaln(passes + 1) - gammaln(trials - passes + 1)
+    index, slopes = np.zeros((1, 1), dtype=np.int32), np.empty(1)
+    tables = (index, np.zeros(1), np.array([[passes, trials]]), np.log(sd), slopes)
+    rows = np.array([[0.0, 1.0, 1.0, trials, passes]])
+    grid = (index, np.array([passes]), np.array([trials]), rows, np.log(sd), slopes)
+    h = 1e-4
+    points = [(eta, sd), (eta + h, sd), (eta - h, sd)]
+    points += [(eta, sd * np.exp(h)), (eta, sd * np.exp(-h))]
+    known = [by_quadrature(passes, trials, *point) - binomial for point in points]
+    for value, d_mu, d_log_sd in (
+        marginal_pass(0.0, np.array([eta]), *tables),
+        grid_pass(0.0, np.array([eta]), *grid),
+    ):
+        assert value == pytest.approx(known[0], abs=3e-7)
+        assert d_mu == pytest.approx((known[1] - known[2]) / (2 * h), rel=1e-5, abs=1e-5)
+        assert d_log_sd == pytest.approx((known[3] - known[4]) / (2 * h), rel=1e-5, abs=1e-5)
+
+
 def test_levels_that_see_the_same_share_a_grid() -> None:
     found = assessed("panel")
     place = integrable_component(found.cells)

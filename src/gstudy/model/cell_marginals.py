@@ -26,7 +26,14 @@ import math
 import numba
 import numpy as np
 
-from gstudy.model.level_marginals import FARTHEST, REACH, effect_grid, row_product, row_sum
+from gstudy.model.level_marginals import (
+    FARTHEST,
+    LEAST_LIKELY,
+    REACH,
+    effect_grid,
+    row_product,
+    row_sum,
+)
 from gstudy.model.one_way import MOST_NODES, fill_sides, level_mode
 from gstudy.study.integrable import MOST_TRIALS
 
@@ -128,7 +135,8 @@ def _fill_powers(odds, grid, passing, failing):  # pragma: no cover - compiled
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _grid_node(k, n, grid, passing, failing, weights, found):  # pragma: no cover - compiled
-    """g and its derivatives times 1, SPACING, SPACING^2, SPACING^3 by a shared grid.
+    """g and its derivatives times 1, SPACING, SPACING^2, SPACING^3 by a shared grid; False where
+    the trials are too unlikely for it (see `level_marginals.LEAST_LIKELY`).
 
     With p the chance to pass: s = k - n p, s' = -n (p - p^2), s'' = -n (p - 3 p^2 + 2 p^3).
     """
@@ -136,6 +144,8 @@ def _grid_node(k, n, grid, passing, failing, weights, found):  # pragma: no cove
     for i in range(grid.shape[1]):
         weights[i] = grid[1, i] * passing[passes, i] * failing[failures, i]
     total = row_sum(weights)
+    if not total > LEAST_LIKELY:
+        return False
     p = row_product(weights, passing, 1) / total
     p2 = row_product(weights, passing, 2) / total
     p3 = row_product(weights, passing, 3) / total
@@ -147,6 +157,7 @@ def _grid_node(k, n, grid, passing, failing, weights, found):  # pragma: no cove
     found[1] = SPACING * first
     found[2] = SPACING**2 * (second - first * first)
     found[3] = SPACING**3 * (third - 3.0 * first * second + 2.0 * first * first * first)
+    return True
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -157,7 +168,8 @@ def _grid_tables(classes, first, begin, sd):  # pragma: no cover - compiled
     powers = (3 if most < 3 else most) + 1  # moments need the third
     size, n_classes = grid.shape[1], classes.shape[0]
     passing, failing = np.empty((powers, size)), np.empty((powers, size))
-    weights = np.empty(size)
+    weights, sides = np.empty(size), np.empty((2, MOST_NODES + 1))
+    precision, log_sd = 1.0 / (sd * sd), np.log(sd)
     ends = np.empty((n_classes, 2, 4))
     found = np.empty((begin[-1], DEGREE + 1))
     last = first + begin[1:] - begin[:-1]
@@ -167,7 +179,8 @@ def _grid_tables(classes, first, begin, sd):  # pragma: no cover - compiled
         for g in range(n_classes):
             if first[g] <= node <= last[g]:
                 k, n = classes[g, 0], classes[g, 1]
-                _grid_node(k, n, grid, passing, failing, weights, ends[g, here])
+                if not _grid_node(k, n, grid, passing, failing, weights, ends[g, here]):
+                    _node(k, n, node * SPACING, precision, log_sd, 0.0, sides, ends[g, here])
                 if node > first[g]:
                     at = begin[g] + node - first[g] - 1
                     _polynomial(ends[g, 1 - here], ends[g, here], found[at])

@@ -1,10 +1,9 @@
 """Effects that were integrated out, drawn exactly: each given its trials and the other effects.
 
-The log density of such an effect u, the sum of ``k (eta + u) - n log(1 + exp(eta + u))`` over its
-cells less ``u^2 / (2 sd^2)``, is concave. Its largest value and the tangents on both sides of the
-mode lie above it: a draw from that hat is kept with the ratio of the two (adaptive rejection
-sampling, Gilks and Wild 1992, with tangents that stay). With tangents at sqrt(2) Laplace sds nine
-in ten are kept.
+The log density of such an effect is concave (`level_modes`). Its largest value and the tangents on
+both sides of the mode lie above it: a draw from that hat is kept with the ratio of the two
+(adaptive rejection sampling, Gilks and Wild 1992, with tangents that stay). With tangents at
+sqrt(2) Laplace sds nine in ten are kept.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gstudy.model.one_way import MOST_NEWTON_STEPS, NEWTON_TOLERANCE, level_mode, safe_step
+from gstudy.model.level_modes import log_ratio, mode_of_cells
+from gstudy.model.one_way import level_mode
 
 if TYPE_CHECKING:
     from gstudy.model.one_way import OneWay
@@ -91,47 +91,6 @@ def own_effects_drawn(
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _log_ratio(u, top, k, n, eta, begin, end, precision):  # pragma: no cover - compiled
-    """Log density at the effect u less that at `top`, and its slope at u, given several cells."""
-    value, slope = -0.5 * precision * (u - top) * (u + top), -precision * u
-    for i in range(begin, end):
-        here, there = eta[i] + u, eta[i] + top
-        tail, tail_top = np.exp(-abs(here)), np.exp(-abs(there))
-        # log(1 + exp(eta)) without overflow.
-        soft = max(here, 0.0) - max(there, 0.0) + np.log((1.0 + tail) / (1.0 + tail_top))
-        value += k[i] * (u - top) - n[i] * soft
-        slope += k[i] - n[i] * (1.0 if here >= 0.0 else tail) / (1.0 + tail)
-    return value, slope
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def _mode(k, n, eta, begin, end, precision, start):  # pragma: no cover - compiled
-    """The effect of largest density given several cells, and its Laplace precision there."""
-    low, high = 0.0, 0.0
-    for i in range(begin, end):
-        low -= (n[i] - k[i]) / precision
-        high += k[i] / precision
-    u, before = min(max(start, low), high), high - low
-    curvature = precision
-    for _ in range(MOST_NEWTON_STEPS):
-        slope, curvature = -precision * u, precision
-        for i in range(begin, end):
-            p = 1.0 / (1.0 + np.exp(-(eta[i] + u)))
-            slope += k[i] - n[i] * p
-            curvature += n[i] * p * (1.0 - p)
-        if slope > 0.0:
-            low = u
-        else:
-            high = u
-        step = safe_step(u, slope / curvature, low, high, before)
-        before = abs(step)
-        u += step
-        if step * step * curvature <= NEWTON_TOLERANCE**2:
-            break
-    return u, curvature
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
 def _hat(
     k, n, eta, begin, end, precision, top, curvature, ends, rates
 ):  # pragma: no cover - compiled
@@ -139,7 +98,7 @@ def _hat(
     reach = TANGENT / np.sqrt(curvature)
     for side in range(2):
         u = top - reach if side == 0 else top + reach
-        value, slope = _log_ratio(u, top, k, n, eta, begin, end, precision)
+        value, slope = log_ratio(u, top, k, n, eta, begin, end, precision)
         ends[side] = u - value / slope
         rates[side] = abs(slope)
 
@@ -160,7 +119,7 @@ def _drawn(k, n, eta, begin, end, precision, top, ends, rates, rng):  # pragma: 
         else:
             height = -rng.standard_exponential()
             u = ends[1] - height / rates[1]
-        value, _ = _log_ratio(u, top, k, n, eta, begin, end, precision)
+        value, _ = log_ratio(u, top, k, n, eta, begin, end, precision)
         if value >= height - rng.standard_exponential():
             return u
 
@@ -192,7 +151,7 @@ def _fill_own(eta, sd, k, n, begins, rng, effects):  # pragma: no cover - compil
         precision, own = 1.0 / (sd[d] * sd[d]), eta[d]
         for level in range(effects.shape[1]):
             begin, end = begins[level], begins[level + 1]
-            top, curvature = _mode(k, n, own, begin, end, precision, tops[level])
+            top, curvature = mode_of_cells(k, n, own, begin, end, precision, tops[level])
             _hat(k, n, own, begin, end, precision, top, curvature, ends, rates)
             effects[d, level] = _drawn(k, n, own, begin, end, precision, top, ends, rates, rng)
             tops[level] = top

@@ -20,6 +20,8 @@ import math
 import numba
 import numpy as np
 
+from gstudy.model.level_modes import integral_about_mode
+
 __all__ = [
     "FARTHEST",
     "REACH",
@@ -44,8 +46,10 @@ of a level's log-likelihood is below 1e-9 for 1 to 8 trials drawn from the model
 FARTHEST = 600.0
 """Most of |eta| + REACH sd, in logits. A trajectory that goes so far has left the posterior."""
 
-FEWEST = 1e-280
-"""Least likelihood of a level's trials: below, its logarithm is no longer exact."""
+LEAST_LIKELY = 1e-6
+"""Trials of a level that are less likely are not left to the grid, whose error is absolute: their
+integral is taken about its own mode. In the posterior hardly a level is; a chain that starts far
+away would find no way back without."""
 
 SPREAD = 0.5 * math.log(2.0 * math.pi)
 
@@ -66,14 +70,15 @@ def grid_spacing(sd, trials):  # pragma: no cover - compiled
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _odds(mu, effects, index, sd, odds):  # pragma: no cover - compiled
-    """Odds of failing at each place, in place; whether none lies too far out."""
+def _fill_odds(mu, effects, index, sd, eta, odds):  # pragma: no cover - compiled
+    """Logits and odds of failing at each place, in place; whether none lies too far out."""
     near = True
     for i in range(index.shape[0]):
         total = mu
         for c in range(index.shape[1]):
             total += effects[np.uintp(index[i, c])]
         near &= abs(total) + REACH * sd < FARTHEST
+        eta[i] = total
         odds[i] = np.exp(-total)
     return near
 
@@ -184,13 +189,14 @@ def grid_pass(mu, effects, index, passes, trials, patterns, log_sd, d_effects):
     n_patterns, most = patterns.shape[0], patterns.shape[1] - 4
     d_effects[:] = 0.0
     sd = np.exp(log_sd)
-    odds = np.empty(index.shape[0])
-    if not _odds(mu, effects, index, sd, odds):
+    eta, odds = np.empty(index.shape[0]), np.empty(index.shape[0])
+    if not _fill_odds(mu, effects, index, sd, eta, odds):
         return -np.inf, 0.0, 0.0
     grid = effect_grid(sd, patterns[:, 3].max())
     size = grid.shape[1]
     passing, failing = np.empty((most, size)), np.empty((most, size))
     weights, together = np.empty(size), np.empty(size)
+    rare, chances = np.empty(most), np.empty(most)
     log_p, d_mu, d_log_sd = 0.0, 0.0, 0.0
     row = 0
     while row < n_patterns:
@@ -198,20 +204,34 @@ def grid_pass(mu, effects, index, passes, trials, patterns, log_sd, d_effects):
         _fill(odds, first, places, grid, passing, failing)
         for i in range(size):
             together[i] = 0.0
+        for j in range(places):
+            rare[j] = 0.0
         while row < n_patterns and patterns[row, 0] == first:
             found = _weigh(patterns, row, trials, grid, passing, failing, weights)
-            if not found > FEWEST:
-                return -np.inf, 0.0, 0.0
             n_levels = patterns[row, 2]
-            log_p += n_levels * np.log(found)
             d_log_sd -= n_levels
-            share = n_levels / found
-            for i in range(size):
-                together[i] += share * weights[i]
+            if found > LEAST_LIKELY:
+                log_p += n_levels * np.log(found)
+                share = n_levels / found
+                for i in range(size):
+                    together[i] += share * weights[i]
+            else:
+                value, square = integral_about_mode(
+                    patterns[row, 4 : 4 + places],
+                    trials[first : first + places],
+                    eta[first : first + places],
+                    sd,
+                    chances[:places],
+                )
+                log_p += n_levels * value
+                d_log_sd += n_levels * square
+                for j in range(places):
+                    rare[j] += n_levels * chances[j]
             row += 1
         d_log_sd += row_product(together, grid, 0)
         for j in range(first, first + places):
-            slope = passes[j] - trials[j] * row_product(together, passing, j - first)
+            expected = row_product(together, passing, j - first) + rare[j - first]
+            slope = passes[j] - trials[j] * expected
             d_mu += slope
             for c in range(index.shape[1]):
                 d_effects[np.uintp(index[j, c])] += slope

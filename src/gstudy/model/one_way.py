@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from gstudy.model.parameterisation import Parameterisation
 
 __all__ = [
+    "LARGEST_DROP",
+    "LONGEST_STEP",
     "MOST_NEWTON_STEPS",
     "MOST_NODES",
     "NEWTON_TOLERANCE",
+    "STEP",
     "OneWay",
     "fill_sides",
     "level_mode",
