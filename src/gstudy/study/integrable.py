@@ -22,11 +22,14 @@ and by one grid for every cell takes, of 396 cells of 5 trials (66 a pair) 41 an
 8 trials (378 a pair) 60 and 457."""
 
 MOST_TRIALS = 8
-"""Of a level: the likelihood of more is too narrow for a grid that all levels share. Measured,
-smallest bulk ESS of an sd or mu per CPU second with effects integrated out and without, at
-target_accept 0.9: rollouts of 3 judges' calls, 6,000 levels, 47 and 11; of 2 judges' calls, 2,160
-levels, 34 and 32 (26 and 18 at 0.95); tasks of 5 judges' calls in 3 domains, 278 levels, 257 and
-71."""
+"""Of a level: the likelihood of more is too narrow for a grid that all levels share."""
+
+CELLS_A_PLACE = 3
+"""A grid wins where at least so many cells share each place, and with it the chances along the
+grid. Measured, smallest bulk ESS of an sd or mu per CPU second with effects integrated out and
+without, at target_accept 0.9: 73 cells a place (tasks of 5 judges' calls in 3 domains) 257 and 71;
+5 (rollouts of 3 judges' calls) 47 and 11; 3 (of 2 judges' calls) 34 and 32 (26 and 18 at 0.95).
+With one (tasks with a judge of their own each) a gradient takes 290 and 86 us."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +65,9 @@ def integrable_component(cells: Cells) -> int | None:
     Returns
     -------
     int or None
-        A component of single cells of which many are alike (see `CELLS_A_CLASS`), or the one with
-        the most levels among those with at most `MOST_TRIALS` trials a level.
+        The one with the most levels among components of single cells of which many are alike (see
+        `CELLS_A_CLASS`), and components with at most `MOST_TRIALS` trials a level many of which see
+        the same (see `CELLS_A_PLACE`).
     """
     own = any(component.varies for component in cells.components)
     if cells.graded is not None or own or len(cells.components) == 1:
@@ -91,7 +95,9 @@ def _few_trials(cells: Cells, place: int) -> bool:
     if single_cells(cells, place):
         return True
     trials = np.bincount(cells.index[place], weights=cells.trials, minlength=taken.n_levels)
-    return bool(trials.max() <= MOST_TRIALS)
+    if trials.max() > MOST_TRIALS:
+        return False
+    return CELLS_A_PLACE * len(patterns_of(cells, place).cells) <= len(cells.trials)
 
 
 def patterns_of(cells: Cells, place: int) -> Patterns:
