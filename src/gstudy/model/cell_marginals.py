@@ -34,7 +34,8 @@ from gstudy.model.level_marginals import (
     row_product,
     row_sum,
 )
-from gstudy.model.one_way import MOST_NODES, fill_sides, level_mode
+from gstudy.model.level_modes import MOST_NODES, fill_sides, level_mode
+from gstudy.model.unrolled import add_effects, add_residuals
 from gstudy.study.integrable import MOST_TRIALS
 
 __all__ = ["marginal_pass"]
@@ -242,15 +243,12 @@ def marginal_pass(mu, effects, index, of_class, classes, log_sd, d_effects):
     (float, float, float)
         The log-likelihood without binomial coefficients, and its derivatives in `mu` and `log_sd`.
     """
-    n_cells, n_components = index.shape
+    n_cells = index.shape[0]
     d_effects[:] = 0.0
-    eta = np.empty(n_cells)
+    eta, slopes = np.full(n_cells, mu), np.empty(n_cells)
+    add_effects(effects, index, eta)
     group = np.empty(n_cells, dtype=np.int64)
     for i in range(n_cells):
-        total = mu
-        for c in range(n_components):
-            total += effects[np.uintp(index[i, c])]
-        eta[i] = total
         group[i] = np.int64(of_class[i])
     variance = np.exp(2.0 * log_sd)
     first, begin = _ranges(eta, group, classes.shape[0])
@@ -275,6 +273,6 @@ def marginal_pass(mu, effects, index, of_class, classes, log_sd, d_effects):
         d_mu += slope
         squares += slope * slope
         bends += bend
-        for j in range(n_components):
-            d_effects[np.uintp(index[i, j])] += slope
+        slopes[i] = slope
+    add_residuals(slopes, index, d_effects)
     return log_p, d_mu, variance * (squares + bends * (2.0 / SPACING**2))

@@ -22,9 +22,9 @@ __all__ = ["LOG_POSTERIOR", "carray", "compile_direct", "nutpie_model", "status"
 
 Floats = NDArray[np.float64]
 
-HEADER = 9
-"""Numbers before the arrays: length, blocks, priors, effects, cells, family, most above, and rows
-and columns of classes."""
+HEADER = 12
+"""Numbers before the arrays: length, blocks, priors, effects, family, most above, and rows and
+columns of sums, of the index of cells, and of classes."""
 
 carray: Any = vars(numba)["carray"]
 """An array at an address; numba knows it by identity."""
@@ -57,7 +57,8 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     length = carray(buffer, (1,), np.int64)[0]
     ints = carray(buffer, (length,), np.int64)
     floats = carray(buffer, (length,), np.float64)
-    n_blocks, n_priors, n_effects, n_cells, family = ints[1], ints[2], ints[3], ints[4], ints[5]
+    n_blocks, n_priors, n_effects, family, n_above = ints[1], ints[2], ints[3], ints[4], ints[5]
+    n_sums, n_added, n_cells, n_seen = ints[6], ints[7], ints[8], ints[9]
     at = HEADER
     sizes = ints[at : at + n_blocks]
     zero_sum = ints[at + n_blocks : at + 2 * n_blocks]
@@ -65,11 +66,14 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     at += 3 * n_blocks
     kinds = ints[at : at + n_priors]
     at += n_priors
-    n_above = ints[6]
     above = ints[at : at + n_effects * n_above].reshape((n_effects, n_above))
     at += n_effects * n_above
-    index = ints[at : at + n_cells * n_blocks].reshape((n_cells, n_blocks))
-    at += n_cells * n_blocks
+    rows = ints[at : at + n_sums * n_added].reshape((n_sums, n_added))
+    at += n_sums * n_added
+    # Half as long, so that the cells of large designs stay in the processor's cache.
+    halves = carray(buffer, (2 * length,), np.int32)
+    index = halves[2 * at : 2 * at + n_cells * n_seen].reshape((n_cells, n_seen))
+    at += (n_cells * n_seen + 1) // 2
     prior_a = floats[at : at + n_priors]
     prior_b = floats[at + n_priors : at + 2 * n_priors]
     at += 2 * n_priors
@@ -80,11 +84,11 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     observed = floats[at : at + n_cells]
     trials = floats[at + n_cells : at + 2 * n_cells]
     at += 2 * n_cells
-    n_classes, width = ints[7], ints[8]
+    n_classes, width = ints[10], ints[11]
     classes = floats[at : at + n_classes * width].reshape((n_classes, width))
     found, slope = log_posterior(
         carray(x_, (n,)), sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores,
-        weights, above, index, observed, trials, classes, family,
+        weights, above, rows, index, observed, trials, classes, family,
         floats[at + n_classes * width : length],
     )  # fmt: skip
     carray(value_, (1,))[0] = found
@@ -140,15 +144,14 @@ def _packed(posterior: DirectPosterior) -> Floats:
     """All arguments of `log_posterior` but x, in one buffer of 8-byte numbers."""
     (
         sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores, weights, above,
-        index, observed, trials, classes, family, numbers,
+        rows, index, observed, trials, classes, family, numbers,
     ) = posterior.arguments  # fmt: skip
-    whole = [
-        part.astype(np.int64).ravel() for part in (sizes, zero_sum, swept, kinds, above, index)
-    ]
+    whole = [part.astype(np.int64).ravel() for part in (sizes, zero_sum, swept, kinds, above, rows)]
+    whole.append(np.append(index.ravel(), np.zeros(index.size % 2, np.int32)).view(np.int64))
     real = [
         prior_a, prior_b, information, scores, weights, observed, trials, classes.ravel(), numbers,
     ]  # fmt: skip
     length = HEADER + sum(part.size for part in (*whole, *real))
-    head = [length, len(sizes), len(kinds), len(weights), len(index), family, above.shape[1]]
-    header = np.array([*head, *classes.shape], dtype=np.int64)
+    head = [length, len(sizes), len(kinds), len(weights), family, above.shape[1]]
+    header = np.array([*head, *rows.shape, *index.shape, *classes.shape], dtype=np.int64)
     return np.concatenate([*(part.view(np.float64) for part in (header, *whole)), *real])

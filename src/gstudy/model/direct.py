@@ -20,6 +20,7 @@ from gstudy.model.level_marginals import grid_pass
 from gstudy.model.likelihood import binomial_pass
 from gstudy.model.parameterisation import LOCATION, MU_SCALE, Parameterisation
 from gstudy.model.sd_priors import KNOWN, encode, known, log_density
+from gstudy.model.shared_sums import add_back, add_up, shared_sums
 
 __all__ = ["DirectPosterior", "direct_posterior", "log_posterior", "scale_names"]
 
@@ -166,6 +167,7 @@ def log_posterior(
     scores,
     weights,
     above,
+    rows,
     index,
     observed,
     trials,
@@ -177,10 +179,11 @@ def log_posterior(
 
     `sizes`, `zero_sum`, `swept` have one entry per block, `kinds`, `prior_a`, `prior_b` (see
     `sd_priors`) too and one more for a residual sd; `information`, `scores` and `weights` one per
-    effect, `above` a row with the places of the effects above it. `observed` and `trials` are
-    passes and trials of each cell, or mean scores and their precision. Where effects are integrated
-    out, `index`, `observed`, `trials` and `classes` are those of `LevelEffects`. `numbers` has
-    mu_mean, mu_sd, mu_nu, squares, n_trials and the sum of all constants.
+    effect, `above` a row with the places of the effects above it. `rows` and `index` say which sums
+    of effects each cell sees (`shared_sums`). `observed` and `trials` are passes and trials of each
+    cell, or mean scores and their precision. Where effects are integrated out, `observed`, `trials`
+    and `classes` are those of `LevelEffects`, and the sums of its `index`. `numbers` has mu_mean,
+    mu_sd, mu_nu, squares, n_trials and the sum of all constants.
     The density is that of the PyMC model on its unconstrained scale.
     """
     n_blocks = sizes.shape[0]
@@ -246,27 +249,29 @@ def log_posterior(
     log_p -= 0.5 * (LOG_2PI + np.log(mean_variance) + off * off / mean_variance)
     d_variance = 0.5 * (off * off / mean_variance - 1.0) / mean_variance
 
-    d_effects = np.empty(n_effects)
+    sums = add_up(effects, rows)
+    d_sums = np.empty_like(sums)
     if family == BINARY:
-        value, d_mean = binomial_pass(mean, effects, index, observed, trials, d_effects)
+        value, d_mean = binomial_pass(mean, sums, index, observed, trials, d_sums)
     elif family == CELL_EFFECTS:
         value, d_mean, slope = marginal_pass(
-            mean, effects, index, observed, classes, x[n_random], d_effects
+            mean, sums, index, observed, classes, x[n_random], d_sums
         )
         grad[n_random] += slope
     elif family == LEVEL_EFFECTS:
         value, d_mean, slope = grid_pass(
-            mean, effects, index, observed, trials, classes, x[n_random], d_effects
+            mean, sums, index, observed, trials, classes, x[n_random], d_sums
         )
         grad[n_random] += slope
     else:
         log_sd = x[n_random] if family == RESIDUAL_SD else 0.0
         value, d_mean, slope = gaussian_pass(
-            mean, effects, index, observed, trials, log_sd, numbers[3], numbers[4], d_effects
+            mean, sums, index, observed, trials, log_sd, numbers[3], numbers[4], d_sums
         )
         if family == RESIDUAL_SD:
             grad[n_random] += slope
     log_p += value
+    d_effects = add_back(d_sums, rows, n_effects)
     d_mean -= off / mean_variance
     grad[x.shape[0] - 1] = d_mean
     if mu_nu > 0.0:
@@ -369,6 +374,7 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
         family = CELL_EFFECTS if integrated.by_tables else LEVEL_EFFECTS
         index, classes = integrated.index, integrated.classes
         observed, trials = integrated.observed, integrated.trials
+    sums = shared_sums(index)
     totals = (0.0, 0.0) if graded is None else (graded.squares, graded.n_trials)
     arguments = (
         np.array([b.size for b in p.blocks], dtype=np.int64),
@@ -381,7 +387,8 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
         p.scores,
         p.weights,
         p.above,
-        index,
+        sums.rows,
+        sums.index,
         observed,
         trials,
         classes,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gstudy.errors import DataError, explain
+from gstudy.model.unrolled import add_effects, add_residuals
 
 if TYPE_CHECKING:
     from gstudy.study.cells import Cells
@@ -23,7 +24,7 @@ __all__ = ["GradedScores", "gaussian_pass", "graded_scores"]
 
 Floats = NDArray[np.float64]
 
-KERNEL_VERSION = 1
+KERNEL_VERSION = 2
 """Part of the key of the compiled code on disk: raise it with every change of the kernel."""
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -137,20 +138,18 @@ def gaussian_pass(mu, effects, index, means, precision, log_sd, squares, n_trial
     (float, float, float)
         The log-likelihood and its derivatives in `mu` and in `log_sd`.
     """
-    n_cells, n_components = index.shape
+    n_cells = index.shape[0]
     d_effects[:] = 0.0
     share = np.exp(-2.0 * log_sd)
     off = squares
     d_mu = 0.0
+    eta, pulls = np.full(n_cells, mu), np.empty(n_cells)
+    add_effects(effects, index, eta)
     for i in range(n_cells):
-        eta = mu
-        for c in range(n_components):
-            eta += effects[index[i, c]]
-        residual = means[i] - eta
-        pull = share * precision[i] * residual
+        residual = means[i] - eta[i]
+        pulls[i] = share * precision[i] * residual
         off += precision[i] * residual * residual
-        d_mu += pull
-        for c in range(n_components):
-            d_effects[index[i, c]] += pull
+        d_mu += pulls[i]
+    add_residuals(pulls, index, d_effects)
     off *= share
     return -n_trials * log_sd - 0.5 * off, d_mu, off - n_trials

@@ -9,17 +9,17 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from gstudy.model.unrolled import add_effects, add_residuals
+
 __all__ = ["binomial_pass"]
 
-MOST_FACTORS = 500
-"""Factors between 1 and 2 that a double can hold the product of, with room to spare."""
-
-KERNEL_VERSION = 3
+KERNEL_VERSION = 4
 """Part of the key of the compiled code on disk: raise it with every change of the kernel."""
 
 
-CELLS_AT_ONCE = 256
-"""Cells whose linear predictors are held at a time: they stay in the processor's nearest cache."""
+CELLS_AT_ONCE = 512
+"""Cells whose linear predictors are held at a time: they stay in the processor's nearest cache. A
+double can hold the product of so many factors between 1 and 2."""
 
 FARTHEST = 700.0
 """Beyond, exp(-|eta|) is taken as exp(-700): no double near 1 can tell."""
@@ -43,17 +43,68 @@ def _tails(eta, found, bits):  # pragma: no cover - compiled
         x = max(-abs(eta[i]), -FARTHEST)
         k = np.floor(x * LOG2_E + 0.5)
         r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW
-        series = 1.0 / 39916800.0 + r / 479001600.0
-        series = 1.0 / 362880.0 + r * (1.0 / 3628800.0 + r * series)
-        series = 1.0 / 5040.0 + r * (1.0 / 40320.0 + r * series)
-        series = 1.0 / 120.0 + r * (1.0 / 720.0 + r * series)
-        series = 1.0 / 6.0 + r * (1.0 / 24.0 + r * series)
-        found[i] = 1.0 + r * (1.0 + r * (0.5 + r * series))
+        # In parts that do not wait for each other.
+        square = r * r
+        fourth = square * square
+        low = (1.0 + r) + square * (0.5 + r * (1.0 / 6.0))
+        middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + square * (1.0 / 720.0 + r * (1.0 / 5040.0))
+        high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + square * (
+            1.0 / 3628800.0 + r * (1.0 / 39916800.0)
+        )
+        found[i] = low + fourth * (middle + fourth * (high + fourth * (1.0 / 479001600.0)))
         powers[i] = k + EXPONENT
     for i in range(eta.shape[0]):
         bits[i] = bits[i] << EXPONENT_PLACE
     for i in range(eta.shape[0]):
         found[i] *= powers[i]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _sum(x):  # pragma: no cover - compiled
+    """Of an array, in four interleaved parts: one chain of additions waits for each of them."""
+    quarter = x.shape[0] // 4
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for i in range(quarter):
+        a += x[i]
+        b += x[np.uintp(quarter + i)]
+        c += x[np.uintp(2 * quarter + i)]
+        d += x[np.uintp(3 * quarter + i)]
+    for i in range(4 * quarter, x.shape[0]):
+        a += x[i]
+    return (a + b) + (c + d)
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _log_product(factors):  # pragma: no cover - compiled
+    """Sum of logs of at most `CELLS_AT_ONCE` numbers between 1 and 2: the log of their product."""
+    quarter = factors.shape[0] // 4
+    a, b, c, d = 1.0, 1.0, 1.0, 1.0
+    for i in range(quarter):
+        a *= factors[i]
+        b *= factors[np.uintp(quarter + i)]
+        c *= factors[np.uintp(2 * quarter + i)]
+        d *= factors[np.uintp(3 * quarter + i)]
+    for i in range(4 * quarter, factors.shape[0]):
+        a *= factors[i]
+    return np.log((a * b) * (c * d))
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _weighted_logs(factors, tried):  # pragma: no cover - compiled
+    """Sum of trials times log of numbers between 1 and 2: one log for each run of equal trials."""
+    n = tried[0]
+    alike = True
+    for j in range(tried.shape[0]):
+        alike &= tried[j] == n
+    if alike:
+        return n * _log_product(factors)
+    total, product = 0.0, 1.0
+    for j in range(tried.shape[0]):
+        if tried[j] != n:
+            total += n * np.log(product)
+            product, n = 1.0, tried[j]
+        product *= factors[j]
+    return total + n * np.log(product)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -77,37 +128,29 @@ def binomial_pass(mu, effects, index, successes, trials, d_effects):  # pragma: 
     (float, float)
         ``sum(k * eta - n * log(1 + exp(eta)))`` and its derivative in `mu`.
     """
-    n_cells, n_components = index.shape
+    n_cells = index.shape[0]
     d_effects[:] = 0.0
     log_p = 0.0
     d_mu = 0.0
     eta, tails = np.empty(CELLS_AT_ONCE), np.empty(CELLS_AT_ONCE)
+    residuals, straight = np.empty(CELLS_AT_ONCE), np.empty(CELLS_AT_ONCE)
     bits = np.empty(CELLS_AT_ONCE, dtype=np.int64)
-    # Sums of log(1 + exp(-|eta|)) over cells with one number of trials are logs of products.
-    product, held, n_held = 1.0, 0, 0.0
     for start in range(0, n_cells, CELLS_AT_ONCE):
         size = min(CELLS_AT_ONCE, n_cells - start)
         # Parts, not start + j: numba would look at each place whether it counts from the end.
         rows, passed = index[start : start + size], successes[start : start + size]
         tried = trials[start : start + size]
         for j in range(size):
-            total = mu
-            for c in range(n_components):
-                total += effects[np.uintp(rows[j, c])]
-            eta[j] = total
+            eta[j] = mu
+        add_effects(effects, rows, eta[:size])
         _tails(eta[:size], tails[:size], bits[:size])
-        for j in range(size):
-            n, k, tail = tried[j], passed[j], tails[j]
-            if n != n_held or held == MOST_FACTORS:
-                log_p -= n_held * np.log(product)
-                product, held, n_held = 1.0, 0, n
-            product *= 1.0 + tail
-            held += 1
-            rest = 1.0 / (1.0 + tail)
+        for j in range(size):  # no sums in here, so that it runs on whole registers
+            rest = 1.0 / (1.0 + tails[j])
             up = eta[j] >= 0.0
-            log_p += (k - (n if up else 0.0)) * eta[j]
-            residual = k - n * (rest if up else tail * rest)
-            d_mu += residual
-            for c in range(n_components):
-                d_effects[np.uintp(rows[j, c])] += residual
-    return log_p - n_held * np.log(product), d_mu
+            residuals[j] = passed[j] - tried[j] * (rest if up else tails[j] * rest)
+            straight[j] = (passed[j] - (tried[j] if up else 0.0)) * eta[j]
+            tails[j] += 1.0
+        log_p += _sum(straight[:size]) - _weighted_logs(tails[:size], tried)
+        d_mu += _sum(residuals[:size])
+        add_residuals(residuals, rows, d_effects)
+    return log_p, d_mu
