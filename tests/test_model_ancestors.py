@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from models import DESIGNS, crossed
 
-from gstudy.model.ancestors import components_above, passed_information, places_above
+import gstudy as gs
+from gstudy.model import ancestors
+from gstudy.model.ancestors import (
+    components_above,
+    making_up,
+    passed_information,
+    places_above,
+)
 from gstudy.model.direct import direct_posterior
 from gstudy.model.modes import posterior_modes
 from gstudy.model.parameterisation import parameterise
@@ -40,7 +48,7 @@ def test_information_passes_as_from_means_with_noise() -> None:
     modes = posterior_modes(cells)
     above = components_above(cells)
     ones = [np.ones(c.n_levels, dtype=bool) for c in cells.components]
-    passed = passed_information(cells, modes, above, ones)
+    passed = passed_information(cells, modes.sd, modes.of_cells, above, ones)
     names = [c.name for c in cells.components]
     inner, outer = names.index("system:task"), names.index("task")
     np.testing.assert_allclose(passed[inner], modes.information[inner])
@@ -50,8 +58,9 @@ def test_information_passes_as_from_means_with_noise() -> None:
     np.testing.assert_allclose(passed[outer], np.bincount(task_of, adds))
 
 
-def test_an_effect_makes_up_for_what_changes_above_it() -> None:
+def test_an_effect_makes_up_for_what_changes_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """With d more in one task, each system:task effect below gives up ``d s^2 I / (1 + s^2 I)``."""
+    monkeypatch.setattr(ancestors, "LEAST_SLACK", 0.0)
     found = crossed()
     p = parameterise(found.cells, found.mu_prior, sweep=[])
     direct = direct_posterior(p)
@@ -68,3 +77,33 @@ def test_an_effect_makes_up_for_what_changes_above_it() -> None:
     known = before["sd(system:task)"] ** 2 * p.information[p.slices()[inner]]
     expected = -change["task"][task_of] * known / (1.0 + known)
     np.testing.assert_allclose(change["system:task"], expected, atol=1e-12)
+
+
+def test_effects_that_are_too_narrow_to_make_up_do_not() -> None:
+    """Of 0.09 of sd^2 I each, system:task effects leave what changes above them to others."""
+    cells = crossed().cells
+    modes = posterior_modes(cells)
+    inner = [c.name for c in cells.components].index("system:task")
+    slack = modes.sd[inner] ** 2 * np.median(modes.information[inner])
+    assert slack < ancestors.LEAST_SLACK
+    assert components_above(cells)[inner]
+    assert not making_up(cells, modes, components_above(cells))[inner]
+    p = parameterise(cells, crossed().mu_prior)
+    assert (p.above[p.slices()[inner]] == ancestors.NONE).all()
+
+
+def test_what_lies_below_does_not_hide_the_sd_of_what_is_above() -> None:
+    """80 tasks with sd 1.5, in two orders (sd 1.2) and by 6 judges (1.5): where the 96 trials of a
+    task count in full, as if there were neither, the rough sd of tasks falls to .07."""
+    rng = np.random.default_rng(1)
+    task, judge, order = np.meshgrid(range(80), range(6), range(2), indexing="ij")
+    logits = rng.normal(0, 1.5, 80)[task] + rng.normal(0, 1.2, (80, 2))[task, order]
+    logits += rng.normal(0, 1.5, (80, 6))[task, judge]
+    passed = rng.binomial(8, 1 / (1 + np.exp(-logits)))
+    columns = {"task": task, "judge": judge, "order": order, "passed": passed}
+    frame = pd.DataFrame({name: values.ravel() for name, values in columns.items()})
+    facets = [gs.Facet(name, role="error") for name in ("task", "judge", "order")]
+    study = gs.Study(successes="passed", trials="trials", facets=facets)
+    cells = gs.check(study, frame.assign(trials=8)).cells
+    found = dict(zip((c.name for c in cells.components), posterior_modes(cells).sd, strict=True))
+    assert 1.0 < found["task"] < 2.0

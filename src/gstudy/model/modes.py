@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gstudy.model.ancestors import components_above, passed_information
 from gstudy.model.sd_priors import typical_sd
 
 if TYPE_CHECKING:
@@ -66,9 +67,13 @@ def posterior_modes(cells: Cells) -> Modes:
     unit, eta = trials.unit, trials.start()
     effects = [np.zeros(component.n_levels) for component in cells.components]
     sd = [_first_sd(component, unit) for component in cells.components]
+    above = components_above(cells)
     for _ in range(SWEEPS):
         eta += _common_step(*trials.slopes(eta))
         spent = 1.0
+        # How far the mode of an effect may be off counts in its sd: effects below it share in its
+        # trials. Taken at face value they let the sd of 734 tasks fall from 1.8 to .05.
+        passed = passed_information(cells, sd, trials.slopes(eta)[1], above) if any(above) else []
         for c, component in enumerate(cells.components):
             score, information = _level_sums(cells, c, *trials.slopes(eta))
             precision = information + 1.0 / sd[c] ** 2
@@ -79,7 +84,9 @@ def posterior_modes(cells: Cells) -> Modes:
             eta += step[cells.index[c]]
             spent += float(np.sum(information / precision))
             if not component.fixed:
-                variance = float(np.mean(effects[c] ** 2 + 1.0 / precision))
+                known = passed[c] if passed else information
+                off = 1.0 / (known + 1.0 / sd[c] ** 2)
+                variance = float(np.mean(effects[c] ** 2 + off))
                 sd[c] = float(np.clip(variance**0.5, SMALLEST_SD, LARGEST_SD))
         trials.learn(eta, spent)
     slopes = trials.slopes(eta)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gstudy.model.ancestors import (
     components_above,
     levels_above,
+    making_up,
     passed_information,
     places_above,
 )
@@ -200,7 +201,7 @@ def parameterise(
     """
     graded = graded_scores(cells, residual_prior)
     modes = posterior_modes(cells)
-    above = components_above(cells)
+    above = making_up(cells, modes, components_above(cells))
     information, scores = _standards(cells, modes, above, standardise)
     blocks, weights, index, begin = [], [], [], 0
     for c, component in enumerate(cells.components):
@@ -238,7 +239,7 @@ def _standards(
 ) -> tuple[list[Floats], list[Floats]]:
     """Information and score of each level, one array per component."""
     bounded = [standardise * _bounded(cells, c) for c in range(len(above))]
-    passed = passed_information(cells, modes, above, bounded)
+    passed = passed_information(cells, modes.sd, modes.of_cells, above, bounded)
     information = [found * PASSED_KEPT for found in passed]
     scores = []
     for c, known in enumerate(information):
