@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from integrals import by_quadrature
 from scipy import stats
-from scipy.special import gammaln, log_expit
+from scipy.special import comb, gammaln, log_expit
 
 import gstudy as gs
 from gstudy.model import sampling
 from gstudy.model.conditional_effects import level_effects_drawn
+from gstudy.model.level_marginals import REACH, effect_grid
 from gstudy.model.one_way import OneWay, one_way
 from gstudy.model.parameterisation import parameterise
 from gstudy.study.estimable import assess
@@ -48,6 +49,21 @@ def design(passes: list[int], trials: list[int], **study: object) -> Assessment:
 
 def integrated(found: Assessment) -> OneWay | None:
     return one_way(parameterise(found.cells, found.mu_prior))
+
+
+def of_classes(classes: list[tuple[int, int, int]]) -> OneWay:
+    """Passes, trials and number of levels, with the default priors."""
+    return OneWay(
+        classes=np.array(classes, dtype=float).reshape(-1, 3),
+        of_level=np.zeros(1, dtype=np.int64),
+        prior=of(integrated(design([0, 1, 2, 2] * 3, [2] * 12))).prior,
+        mu_mean=0.0,
+        mu_sd=3.0,
+        mu_nu=0.0,
+        constant=0.0,
+        start=np.zeros(2),
+        start_width=np.ones(2),
+    )
 
 
 def of(value: OneWay | None) -> OneWay:
@@ -94,21 +110,23 @@ def test_the_density_is_the_joint_one_integrated(sd_prior: dict, mu_prior: dict)
 
 @pytest.mark.parametrize("sd", [0.03, 0.5, 3.0, 20.0, 300.0])
 @pytest.mark.parametrize(
-    ("k", "n"), [(0, 1), (1, 1), (0, 8), (5, 8), (128, 128), (0, 500), (499, 500), (1207, 3000)]
+    ("k", "n"),
+    [
+        (0, 1),
+        (1, 1),
+        (0, 8),
+        (5, 8),
+        (11, 32),
+        (32, 32),
+        (128, 128),
+        (0, 500),
+        (499, 500),
+        (1207, 3000),
+    ],
 )
 @pytest.mark.parametrize("mu", [-6.0, 0.4, 5.0])
 def test_integrals_of_extreme_data_are_right(k: int, n: int, mu: float, sd: float) -> None:
-    found = OneWay(
-        classes=np.array([[k, n, 1.0]]),
-        of_level=np.zeros(1, dtype=np.int64),
-        prior=of(integrated(design([0, 1, 2, 2] * 3, [2] * 12))).prior,
-        mu_mean=0.0,
-        mu_sd=3.0,
-        mu_nu=0.0,
-        constant=0.0,
-        start=np.zeros(2),
-        start_width=np.ones(2),
-    )
+    found = of_classes([(k, n, 1)])
     value, _ = found(np.array([np.log(sd), mu]))
     prior = np.log(sd) - 0.5 * (sd / 5) ** 2 + stats.norm(0, 3).logpdf(mu)
     binomial = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
@@ -116,6 +134,33 @@ def test_integrals_of_extreme_data_are_right(k: int, n: int, mu: float, sd: floa
     exact = 1e-6 if sd > 100 else 1e-9
     expected = by_quadrature(k, n, mu, sd) - binomial + prior
     assert value == pytest.approx(expected, rel=exact, abs=exact)
+
+
+@pytest.mark.parametrize("sd", [0.1, 1.0, 1.9, 2.4, 14.0, 18.0, 90.0])
+def test_levels_on_the_grid_and_about_their_modes_add_up(sd: float) -> None:
+    classes = [(0, 3, 4), (2, 3, 5), (7, 8, 2), (0, 8, 1), (5, 20, 3), (30, 32, 1), (20, 40, 2),
+               (90, 500, 1)]  # fmt: skip
+    together = of_classes(classes)
+    x = np.array([np.log(sd), 0.4])
+    nothing = of_classes([])(x)[0]
+    expected = sum(
+        count * (by_quadrature(k, n, 0.4, sd) - np.log(comb(n, k))) for k, n, count in classes
+    )
+    value, gradient = together(x)
+    assert value - nothing == pytest.approx(expected, rel=1e-9)
+    for i in range(2):
+        step = np.eye(2)[i] * 1e-4
+        slope = (together(x + step)[0] - together(x - step)[0]) / 2e-4
+        assert gradient[i] == pytest.approx(slope, rel=1e-6, abs=1e-5)
+
+
+@pytest.mark.parametrize("sd", [0.05, 2.0, 18.0])
+def test_the_grid_holds_what_it_says(sd: float) -> None:
+    squares, density, odds, z = effect_grid(sd, 8)
+    assert [z[0], z[-1]] == pytest.approx([-REACH, REACH])
+    assert squares == pytest.approx(z**2)
+    assert density == pytest.approx(stats.norm.pdf(z) * (z[1] - z[0]), rel=1e-11)
+    assert odds == pytest.approx(np.exp(-sd * z), rel=1e-11)
 
 
 @pytest.mark.parametrize(

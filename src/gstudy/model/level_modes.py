@@ -1,7 +1,9 @@
-"""The effect of a level given its cells: log density, mode, and integrals about it.
+"""The effect of a level given its trials: log density, mode, and integrals about it.
 
-The log density of an effect u is the sum of ``k (eta + u) - n log(1 + exp(eta + u))`` over the
-level's cells less ``u^2 / (2 sd^2)``; it is concave.
+The log density of an effect u is ``k (eta + u) - n log(1 + exp(eta + u))``, or the sum of that over
+several cells, less ``u^2 / (2 sd^2)``; it is concave. The integrals are trapezoid sums, which
+converge geometrically, since the integrand is analytic: with the steps taken here the relative
+error is below 1e-9 up to 3,000 trials a level.
 """
 
 from __future__ import annotations
@@ -11,18 +13,127 @@ import math
 import numba
 import numpy as np
 
-from gstudy.model.one_way import (
-    LARGEST_DROP,
-    LONGEST_STEP,
-    MOST_NEWTON_STEPS,
-    NEWTON_TOLERANCE,
-    STEP,
-    safe_step,
-)
-
-__all__ = ["integral_about_mode", "log_ratio", "mode_of_cells"]
+__all__ = [
+    "MOST_NODES",
+    "fill_sides",
+    "integral_about_mode",
+    "level_mode",
+    "log_ratio",
+    "mode_of_cells",
+]
 
 LOG_2PI = math.log(2.0 * math.pi)
+
+STEP = 0.65
+"""Steps of the trapezoid sums in Laplace sds of the integrand: a normal one would do with 0.9 (an
+error of exp(-2 pi^2 / 0.9^2) = 3e-11), a skewed one not."""
+
+LONGEST_STEP = 0.38
+"""In logits: where many trials all pass, the integrand is steep on one side of a flat top, and
+analytic only up to about pi / 2 from the real line: exp(-2 pi (pi / 2) / 0.38) = 5e-12."""
+
+LARGEST_DROP = 30.0
+"""Sums end where the integrand is exp(-30) of its largest value."""
+
+MOST_NODES = 2048
+"""On one side of the mode."""
+
+MOST_NEWTON_STEPS = 100
+NEWTON_TOLERANCE = 1e-4
+"""In Laplace sds, of the last step: what is left after it is about the square of that."""
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def safe_step(u, step, low, high, before):  # pragma: no cover - compiled
+    """A Newton step from u, or one half of the way between two ends where it leaves them or is not
+    half as long as the one before."""
+    if not low <= u + step <= high or abs(step) > 0.5 * before:
+        return 0.5 * (low + high) - u
+    return step
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def level_mode(k, n, mu, precision, start):  # pragma: no cover - compiled
+    """The effect at which the integrand is largest, and its Laplace precision there.
+
+    Newton steps between two ends at which the slope differs in sign.
+    """
+    low, high = -(n - k) / precision, k / precision
+    u = min(max(start, low), high)
+    curvature = precision
+    before = high - low
+    for _ in range(MOST_NEWTON_STEPS):
+        p = 1.0 / (1.0 + np.exp(-(mu + u)))
+        slope = k - n * p - precision * u
+        curvature = n * p * (1.0 - p) + precision
+        if slope > 0.0:
+            low = u
+        else:
+            high = u
+        step = safe_step(u, slope / curvature, low, high, before)
+        before = abs(step)
+        u += step
+        if step * step * curvature <= NEWTON_TOLERANCE**2:
+            break
+    return u, curvature
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _power(base, n):  # pragma: no cover - compiled
+    """base^n of a whole number n >= 0, by squaring."""
+    found = 1.0
+    while n > 0:
+        if n & 1:
+            found *= base
+        base *= base
+        n >>= 1
+    return found
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _fill_side(k, n, mu, precision, top, stride, values):  # pragma: no cover - compiled
+    """The integrand at top + stride, top + 2 stride, ... over that at `top`, until it is too small
+    to count; how many count. The one after them is filled in too.
+
+    Every factor from one node to the next is multiplied on: nothing is exponentiated, and nothing
+    overflows, since to the right the odds are those of a failure.
+    """
+    least = np.exp(-LARGEST_DROP)
+    whole = np.int64(n)
+    up = stride > 0.0
+    shrink, tilt = np.exp(-abs(stride)), np.exp((k / n - (1.0 if up else 0.0)) * stride)
+    fall = np.exp(-precision * stride * (top + 0.5 * stride))
+    faster = np.exp(-precision * stride * stride)
+    odds = np.exp(-(mu + top) if up else mu + top)
+    lift, normal = 1.0 + odds, 1.0
+    for j in range(values.shape[0]):
+        odds *= shrink
+        lift *= tilt
+        normal *= fall
+        fall *= faster
+        values[j] = normal * _power(lift / (1.0 + odds), whole)
+        if not values[j] > least:
+            return j
+    return values.shape[0]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def fill_sides(k, n, mu, precision, top, curvature, sides):  # pragma: no cover - compiled
+    """Both sides of a mode in `sides` (2, nodes), whose first nodes are the mode itself.
+
+    Returned: the step, and how many nodes count on the right and on the left besides the mode. The
+    step is doubled where the nodes do not reach far enough: with sds above about 100 logits, of
+    which hardly a prior has any.
+    """
+    step = min(STEP / np.sqrt(curvature), LONGEST_STEP)
+    sides[:, 0] = 1.0
+    most = sides.shape[1] - 1
+    while True:
+        right = _fill_side(k, n, mu, precision, top, step, sides[0, 1:])
+        left = _fill_side(k, n, mu, precision, top, -step, sides[1, 1:])
+        if right < most and left < most:
+            return step, right, left
+        step *= 2.0
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -30,40 +30,37 @@ def taken(trace: Any) -> tuple[dict[str, NDArray[np.float64]], xr.Dataset]:
     stats : xarray.Dataset
         Those with one value per draw; dims chain and draw.
     """
-    draws, stats = trace.get_arrow_trace()
-    kept = [~np.asarray(batch.column("tuning").to_numpy(), dtype=bool) for batch in stats]
+    from pyarrow import record_batch
+
+    draws, stats = (list(map(record_batch, batches)) for batches in trace.get_arrow_trace())
+    kept = [~np.asarray(_filled(batch.column("tuning")), dtype=bool) for batch in stats]
     found = {
         name: np.stack([_variable(b, name)[k] for b, k in zip(draws, kept, strict=True)])
-        for name in draws[0].column_names
+        for name in draws[0].schema.names
     }
     return found, _labelled(stats, kept)
 
 
 def _labelled(batches: Sequence[Any], kept: Sequence[NDArray[np.bool_]]) -> xr.Dataset:
     import xarray as xr
+    from pyarrow.types import is_nested
 
     variables = {}
-    for name in batches[0].column_names:
-        columns = [_array(batch, name) for batch in batches]
-        if name in SAMPLE or hasattr(columns[0], "flatten"):
+    for field in batches[0].schema:
+        if field.name in SAMPLE or is_nested(field.type):
             continue
+        columns = [batch.column(field.name) for batch in batches]
         values = [_filled(column)[k] for column, k in zip(columns, kept, strict=True)]
-        variables[name] = (SAMPLE, np.stack(values))
+        variables[field.name] = (SAMPLE, np.stack(values))
     coords = {"chain": np.arange(len(kept)), "draw": np.arange(int(kept[0].sum()))}
     return xr.Dataset(variables, coords=coords)
 
 
-def _array(batch: Any, name: str) -> Any:
-    import pyarrow
-
-    return pyarrow.array(batch.column(name))
-
-
 def _variable(batch: Any, name: str) -> NDArray[np.float64]:
     """One variable of one chain, (draw, ...)."""
-    column = _array(batch, name)
+    column = batch.column(name)
     values = column.flatten() if hasattr(column, "flatten") else column
-    shape = _shape(batch.column(name).field.metadata)
+    shape = _shape(batch.schema.field(name).metadata or {})
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(batch.num_rows, *shape)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gstudy.study.declaration import Study
     from gstudy.study.reading.source_rows import Source
 
-__all__ = ["Settled", "settle"]
+__all__ = ["Settled", "settle", "usable_trials"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -70,6 +70,40 @@ def settle(table: pd.DataFrame, study: Study, source: Source) -> Settled:
         When a policy is "raise" and there is such a trial, when a reason has no policy, when a
         row of counts failed without a number of trials, and when no trial is left.
     """
+    groups, failed, unscored, policies, used = _judged(table, study, source)
+    notes = [
+        *_failed_notes(table, failed, policies, groups, study, source),
+        *_unscored_notes(unscored, groups, source),
+        *_lost_levels(table, used, study),
+    ]
+    counts = _counts(groups, used, failed, unscored, source)
+    usable = _usable(table, used, study, source)
+    return Settled(usable, counts, tuple(notes), _failed_runs(table, failed, source))
+
+
+def usable_trials(table: pd.DataFrame, study: Study, source: Source) -> pd.DataFrame:
+    """`Settled.usable` alone: notes and counts take longer, and were told when trials were read.
+
+    Parameters
+    ----------
+    table, study, source
+        As in `settle`, whose errors it raises.
+    """
+    return _usable(table, _judged(table, study, source).used, study, source)
+
+
+class _Judged(NamedTuple):
+    """The object of each row, what came of it, the policy that it falls under, and whether it
+    counts."""
+
+    groups: pd.Series
+    failed: Flags
+    unscored: Flags
+    policies: npt.NDArray[np.object_]
+    used: Flags
+
+
+def _judged(table: pd.DataFrame, study: Study, source: Source) -> _Judged:
     outcome = table["outcome"].to_numpy(dtype=object)
     failed, unscored = outcome == "failed", outcome == "unscored"
     groups = _objects(table, study)
@@ -83,14 +117,7 @@ def settle(table: pd.DataFrame, study: Study, source: Source) -> Settled:
     used = ~(failed | unscored) | incorrect
     if not used.any():
         _refuse_nothing_left(failed, unscored, source)
-    notes = [
-        *_failed_notes(table, failed, policies, groups, study, source),
-        *_unscored_notes(unscored, groups, source),
-        *_lost_levels(table, used, study),
-    ]
-    counts = _counts(groups, used, failed, unscored, source)
-    usable = _usable(table, used, study, source)
-    return Settled(usable, counts, tuple(notes), _failed_runs(table, failed, source))
+    return _Judged(groups, failed, unscored, policies, used)
 
 
 def _usable(table: pd.DataFrame, used: Flags, study: Study, source: Source) -> pd.DataFrame:
@@ -360,9 +387,16 @@ def _counts(
     groups: pd.Series, used: Flags, failed: Flags, unscored: Flags, source: Source
 ) -> pd.DataFrame:
     rows = _multiples(source, len(groups))
-    named = {"n_used": used, "n_failed": failed, "n_unscored": unscored}
-    flags = pd.DataFrame(
-        {"n_rows": rows, **{name: rows * flag for name, flag in named.items()}}, index=groups.index
-    )
-    counts = flags.groupby(groups).sum().astype(np.int64)
+    named = {
+        "n_rows": np.ones(len(groups), bool),
+        "n_used": used,
+        "n_failed": failed,
+        "n_unscored": unscored,
+    }
+    codes, levels = pd.factorize(groups, sort=True)
+    sums = {
+        name: np.bincount(codes, weights=rows * flag, minlength=len(levels)).astype(np.int64)
+        for name, flag in named.items()
+    }
+    counts = pd.DataFrame(sums, index=pd.Index(levels, name=groups.name))
     return counts.loc[natural_order(str(level) for level in counts.index)]

@@ -14,7 +14,7 @@ import pandas as pd
 from gstudy.errors import DataError, explain
 from gstudy.study.declaration import checked_study
 from gstudy.study.logs.as_trials import from_logs, logs_notes, refuse_two_runs
-from gstudy.study.outcomes import settle
+from gstudy.study.outcomes import settle, usable_trials
 from gstudy.study.reading.counted_rows import SQUARES
 from gstudy.study.reading.duplicates import refuse_counted_duplicates, refuse_duplicates
 from gstudy.study.reading.graded_scores import read_errors, read_graded
@@ -109,7 +109,7 @@ class Trials:
             the trials were read for a study with other facets.
         """
         _check_columns(self, study)
-        return settle(self.table, study, Source(self.source, alike=self.alike)).usable
+        return usable_trials(self.table, study, Source(self.source, alike=self.alike))
 
     def rows(self, what: str) -> pd.DataFrame:
         """The long table, for what needs every trial by itself.
