@@ -94,3 +94,29 @@ def test_predictive_intervals_of_the_variances_hold_95_percent() -> None:
         )
         held += [planning_truth.holds(own, float(truth))[0] for own, truth in pairs]
     assert np.abs(held / 400 - 0.95).max() < 3.5 * (0.95 * 0.05 / 400) ** 0.5
+
+
+@pytest.mark.parametrize(("least_p", "blamed"), [(0.04, []), (0.3, ["B"])])
+def test_a_system_missed_again_and_again_needs_a_low_p_of_its_check(
+    least_p: float, blamed: list[str]
+) -> None:
+    """Of 20 systems A misses once of ten, as chance may have it, and B always."""
+    rows = pd.DataFrame(
+        [
+            {"system": s, "rollouts": t, "resample": r, "check_p": least_p if s == "B" else 0.5}
+            | {f"{e}_holds": True for e in planning_truth.ESTIMANDS}
+            | {"rerun_holds": s != "B" and (s, r) != ("A", 3)}
+            for s in "ABCDEFGHIJKLMNOPQRST"
+            for t in planning_truth.PREDICTED
+            for r in range(10)
+        ]
+    )
+    again = planning_truth.repeated_misses(rows)
+    assert again["system"].tolist() == ["B"] * 3
+    assert again["chance"].to_numpy() == pytest.approx(20 * 0.05**10)
+    assert {text.split(":")[0] for text in planning_truth.missed(rows) if "check" in text} == set(
+        blamed
+    )
+    first, rest = planning_truth.explained(rows)
+    assert first.startswith("B: re-run noise missed 10 of 10")
+    assert rest.startswith("all others: 1 of 190, 0.5%")
