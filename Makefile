@@ -1,7 +1,8 @@
 # `make demo` and `make test` need nothing but a Python >= 3.12: each makes .venv when it must.
 
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest
+# Compiled tests are kept, also where the shell says otherwise: to compile them all takes seconds.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 .PHONY: help demo test slow notebook lint format readme ci bench environment pins clean
 
@@ -24,9 +25,10 @@ environment:
 demo: environment
 	$(BIN)/gstudy demo
 
-# The tests of a file share fits, so that files are given to processes whole.
+# The tests of a file share fits, so that files are given to processes whole; in the order of their
+# names, which ends with the examples of many short modules, so that no process waits for another.
 test: environment
-	$(PYTEST) -n auto --dist loadfile
+	$(PYTEST) -n auto --dist loadfile --no-loadscope-reorder
 
 slow: environment
 	$(PYTEST) -m ""

@@ -12,6 +12,9 @@ import pytest
 
 # No test opens a window.
 os.environ.setdefault("MPLBACKEND", "agg")
+# Tests run in as many processes as there are cores, and threads for small matrices wait for each
+# other. For the processes that are started from here: xdist's, and those of single tests.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 TESTS = Path(__file__).parent
 SHARED = TESTS.parent.parent / "shared"

@@ -442,7 +442,7 @@ def test_allowed_numbers_are_stamped_everywhere(command, folder: Path, tmp_path:
 
 
 def test_a_closed_pipe_ends_quietly(folder: Path) -> None:
-    process = console("budget", folder / "panel.nc")
+    process = console("budget", folder / "airline.nc")
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from designs import checked, study_of, within
-from models import random_trials
-from pytensor.compile.mode import Mode
+from models import INTERPRETED, interpreted, random_trials
 from pytensor.configdefaults import config
 from scipy import stats
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 # Of about 30 quantities per comparison none is beyond this many combined standard errors.
 LIMIT = 5.0
-
-INTERPRETED = Mode(linker="py", optimizer="fast_compile")
 
 
 @cache
@@ -89,30 +86,31 @@ def compared() -> Assessment:
     return checked(study, pd.DataFrame(rows, columns=["system", "task", "k", "n"]))
 
 
-def interpreted(varying: Varying) -> tuple[Any, Any, list[str]]:
-    """The log density by terms with its gradient, and the variables, as functions of a point."""
-    with config.change_flags(numba__fastmath=False), own_model(varying) as model:
-        terms = [term.sum() for term in model.logp(sum=False)]
-        density = model.compile_fn([*terms, model.dlogp()], mode=INTERPRETED)
-        values = model.compile_fn(model.unobserved_value_vars, mode=INTERPRETED)
-    names = [v.name for v in model.unobserved_value_vars]
-
-    def constrained(point: dict[str, Any]) -> dict[str, Any]:
-        found = zip(names, values(point), strict=True)
-        return {name: value for name, value in found if not name.endswith("__")}
-
-    return density, constrained, [v.name for v in model.value_vars]
-
-
 class Unpacked:
     """A vector as a point of the model and back to all that it stands for."""
 
     def __init__(self, found: Assessment) -> None:
         self.found, self.varying = found, vary(found)
-        self.density, self.constrained, self.names = interpreted(self.varying)
-        start = own_model(self.varying).initial_point()
+        with config.change_flags(numba__fastmath=False):
+            self.model = own_model(self.varying)
+            values = self.model.unobserved_value_vars
+            self.values = self.model.compile_fn(values, mode=INTERPRETED)
+            start = self.model.initial_point()
+        self.value_names = [v.name for v in values]
+        self.names = [v.name for v in self.model.value_vars]
         self.shapes = [np.shape(start[name]) for name in self.names]
         self.sizes = [int(np.prod(shape)) for shape in self.shapes]
+
+    @cached_property
+    def density(self) -> Any:
+        """The log density by terms with its gradient, as a function of a point."""
+        with config.change_flags(numba__fastmath=False):
+            return interpreted(self.model)
+
+    def constrained(self, point: dict[str, Any]) -> dict[str, Any]:
+        """The variables at a point."""
+        found = zip(self.value_names, self.values(point), strict=True)
+        return {name: value for name, value in found if not name.endswith("__")}
 
     def point(self, x: np.ndarray) -> dict[str, Any]:
         pieces = np.split(x, np.cumsum(self.sizes)[:-1])
@@ -195,6 +193,11 @@ class Unpacked:
         return float(log_p + stats.binom.logpmf(cells.successes, cells.trials, rate).sum())
 
 
+@cache
+def unpacked(kind: str) -> Unpacked:
+    return Unpacked(placed() if kind == "fixed effects" else judged(kind))
+
+
 def log_lkj(correlation: np.ndarray) -> float:
     """LKJ(2), normalised (Lewandowski, Kurowicka and Joe 2009, equation 16), of 3 systems."""
     size, shape = len(correlation), 2.0
@@ -224,7 +227,7 @@ def zero_sum(effects: np.ndarray, covariance: np.ndarray) -> float:
 def test_the_density_is_that_of_the_declared_model(kind: str) -> None:
     """Through a numerical Jacobian, from the sampler's coordinates to sds, correlations, effects
     and levels; constants too."""
-    model = Unpacked(placed() if kind == "fixed effects" else judged(kind))
+    model = unpacked(kind)
     rng = np.random.default_rng(3)
     # Of n numbers that sum to zero the first n - 1 are an orthonormal basis but for sqrt(n).
     zero_sums = [len(model.varying.labels) * [4]] + [
@@ -247,7 +250,7 @@ def test_the_density_is_that_of_the_declared_model(kind: str) -> None:
 
 
 def test_the_gradient_is_that_of_the_value() -> None:
-    model, rng = Unpacked(judged()), np.random.default_rng(5)
+    model, rng = unpacked("Normal"), np.random.default_rng(5)
     x = rng.normal(size=sum(model.sizes))
     *_, gradient = model.density(model.point(x))
     step = 1e-6

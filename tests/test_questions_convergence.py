@@ -43,17 +43,20 @@ def test_parts_keep_every_score_of_so_many_rollouts_of_each_task() -> None:
     study, frame = judged()
     usable = gs.read_trials(frame, study).usable(study)
     assert fewest_rollouts(usable, study) == 3
-    drawn = Counter[tuple[str, str]]()
+    found = []
     for seed in range(300):
         part = thinned(usable, study, 2, np.random.default_rng(seed))
         assert list(part) == ["item", "rollout", "judge", "passed"]
-        assert not part.duplicated(["item", "rollout", "judge"]).any()
-        runs = part[["item", "rollout"]].drop_duplicates()
-        assert (part.groupby(["item", "rollout"]).size() == 2).all()
-        assert (runs.groupby("item").size() == 2).all()
-        joined = part.merge(frame.astype({"rollout": str}), on=["item", "rollout", "judge"])
-        assert (joined["passed_x"] == joined["passed_y"]).all()
-        drawn.update(zip(runs["item"], runs["rollout"], strict=True))
+        found.append(part.assign(seed=seed))
+    parts = pd.concat(found)
+    assert not parts.duplicated(["seed", "item", "rollout", "judge"]).any()
+    runs = parts[["seed", "item", "rollout"]].drop_duplicates()
+    assert (parts.groupby(["seed", "item", "rollout"]).size() == 2).all()
+    assert (runs.groupby(["seed", "item"]).size() == 2).all()
+    joined = parts.merge(frame.astype({"rollout": str}), on=["item", "rollout", "judge"])
+    assert len(joined) == len(parts)
+    assert (joined["passed_x"] == joined["passed_y"]).all()
+    drawn = Counter(zip(runs["item"], runs["rollout"], strict=True))
     # Each rollout of a task is as likely as any other: 2 of its n.
     for (task, _), count in drawn.items():
         share = 2 / {"a": 3, "bb": 5, "ccc": 4}[task]
