@@ -20,6 +20,7 @@ from gstudy.model.conditional_effects import own_effects_drawn
 from gstudy.model.direct import direct_posterior
 from gstudy.model.integrable_effects import without_effects
 from gstudy.model.level_marginals import grid_pass
+from gstudy.model.one_way_integrals import level_integrals
 from gstudy.model.parameterisation import Parameterisation, parameterise
 from gstudy.study import integrable
 from gstudy.study.integrable import integrable_component, patterns_of
@@ -217,6 +218,25 @@ def test_unlikely_trials_have_their_integral_too(eta: float, sd: float) -> None:
         assert value == pytest.approx(known[0], abs=3e-7)
         assert d_mu == pytest.approx((known[1] - known[2]) / (2 * h), rel=1e-5, abs=1e-5)
         assert d_log_sd == pytest.approx((known[3] - known[4]) / (2 * h), rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("sd", [0.3, 2.0, 5.0])
+@pytest.mark.parametrize("eta", [-5000.0, -1100.0, -700.0, 700.0, 1100.0, 5000.0])
+def test_far_out_value_and_slopes_are_still_of_one_function(eta: float, sd: float) -> None:
+    """There a pass has the odds ``exp(eta + u)``, whose integrals are those of a log-normal:
+    ``k eta + k^2 sd^2 / 2``. Where the slopes are of something else a chain stands still."""
+    k, n = np.arange(6.0), 5.0
+    likely = k if eta < 0 else n - k  # what is unlikely there: passes on the left, else failures
+    classes = np.column_stack([k, np.full(6, n)])
+    index, slopes = np.zeros((6, 1), dtype=np.int32), np.empty(1)
+    tables = (index, k, classes, np.log(sd), slopes)
+    value, d_mu, d_log_sd = marginal_pass(0.0, np.array([eta]), *tables)
+    known = (likely * -abs(eta) + 0.5 * likely**2 * sd**2).sum()
+    assert value == pytest.approx(known, rel=1e-9)
+    assert d_mu == pytest.approx(-np.sign(eta) * likely.sum(), rel=1e-6)
+    assert d_log_sd == pytest.approx((likely**2).sum() * sd**2, rel=1e-5)
+    found = level_integrals(eta, np.log(sd), np.column_stack([classes, np.ones(6)]))
+    assert found == pytest.approx((value, d_mu, d_log_sd), rel=1e-5)
 
 
 def test_levels_that_see_the_same_share_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:

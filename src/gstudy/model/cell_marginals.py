@@ -44,6 +44,10 @@ SPACING = 0.7
 """Between nodes, in logits. The error is SPACING^8 / (8! 2^8) of the eighth derivative, which is at
 most about 4 per trial: 2e-8 per trial."""
 
+PER_LOGIT = 1.0 / SPACING
+"""A level's interval is found by this alone, when the tables are made and when they are read: by a
+division too, a level on a node could lie in an interval that was not made."""
+
 DEGREE = 7
 
 MOST_INTERVALS = 20_000
@@ -112,11 +116,11 @@ def _ranges(eta, of_class, n_classes):  # pragma: no cover - compiled
     first = np.empty(n_classes, dtype=np.int64)
     begin = np.zeros(n_classes + 1, dtype=np.int64)
     for g in range(n_classes):
-        width = (high[g] - low[g]) / SPACING + 2.0
+        width = (high[g] - low[g]) * PER_LOGIT + 2.0
         if not width + begin[g] < MOST_INTERVALS:
             return first, begin[:0]
-        first[g] = np.int64(np.floor(low[g] / SPACING))
-        begin[g + 1] = begin[g] + np.int64(np.floor(high[g] / SPACING)) - first[g] + 1
+        first[g] = np.int64(np.floor(low[g] * PER_LOGIT))
+        begin[g + 1] = begin[g] + np.int64(np.floor(high[g] * PER_LOGIT)) - first[g] + 1
     return first, begin
 
 
@@ -259,7 +263,7 @@ def marginal_pass(mu, effects, index, of_class, classes, log_sd, d_effects):
     begins = begin[:-1] - first
     for i in range(n_cells):
         g = group[i]
-        place = eta[i] * (1.0 / SPACING)
+        place = eta[i] * PER_LOGIT
         whole = np.floor(place)
         t = place - whole
         row = np.uintp(begins[g] + np.int64(whole))
@@ -269,10 +273,10 @@ def marginal_pass(mu, effects, index, of_class, classes, log_sd, d_effects):
             slope = slope * t + value
             value = value * t + tables[row, np.uintp(DEGREE - 1 - power)]
         log_p += value
-        slope *= 1.0 / SPACING
+        slope *= PER_LOGIT
         d_mu += slope
         squares += slope * slope
         bends += bend
         slopes[i] = slope
     add_residuals(slopes, index, d_effects)
-    return log_p, d_mu, variance * (squares + bends * (2.0 / SPACING**2))
+    return log_p, d_mu, variance * (squares + bends * (2.0 * PER_LOGIT**2))

@@ -96,7 +96,8 @@ def _fill_side(k, n, mu, precision, top, stride, values):  # pragma: no cover - 
     to count; how many count. The one after them is filled in too.
 
     Every factor from one node to the next is multiplied on: nothing is exponentiated, and nothing
-    overflows, since to the right the odds are those of a failure.
+    overflows, however far out the level lies. In ``(1 + odds) / (1 + odds shrink^j)``, with the odds
+    of a failure to the right and of a pass to the left, both are divided by 1 + odds.
     """
     least = np.exp(-LARGEST_DROP)
     whole = np.int64(n)
@@ -104,14 +105,15 @@ def _fill_side(k, n, mu, precision, top, stride, values):  # pragma: no cover - 
     shrink, tilt = np.exp(-abs(stride)), np.exp((k / n - (1.0 if up else 0.0)) * stride)
     fall = np.exp(-precision * stride * (top + 0.5 * stride))
     faster = np.exp(-precision * stride * stride)
-    odds = np.exp(-(mu + top) if up else mu + top)
-    lift, normal = 1.0 + odds, 1.0
+    ahead = mu + top if up else -(mu + top)
+    near, far = 1.0 / (1.0 + np.exp(-ahead)), 1.0 / (1.0 + np.exp(ahead))
+    lift, normal = 1.0, 1.0
     for j in range(values.shape[0]):
-        odds *= shrink
+        far *= shrink
         lift *= tilt
         normal *= fall
         fall *= faster
-        values[j] = normal * _power(lift / (1.0 + odds), whole)
+        values[j] = normal * _power(lift / (near + far), whole)
         if not values[j] > least:
             return j
     return values.shape[0]
