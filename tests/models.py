@@ -66,6 +66,14 @@ def kept() -> Assessment:
     return checked(study, random_trials({"task": 6, "snapshot": 1, "rollout": 5}, 3))
 
 
+def taught() -> Assessment:
+    """24 lecturers, each in one of 3 departments, which nobody has declared: what lies below comes
+    first among the components."""
+    study = study_of("department", "student", object="lecturer", interactions="none")
+    table = random_trials({"lecturer": 24, "student": 6}, 4, 0.8)
+    return checked(study, table.assign(department=table["lecturer"].astype(int) % 3))
+
+
 def counts(passes: Sequence[int], trials: Sequence[int], **rest: Any) -> Assessment:
     """One facet, k passes of n trials per level."""
     study = gs.Study(
@@ -201,7 +209,7 @@ def slopes_agree(posterior: DirectPosterior, x: np.ndarray) -> None:
         assert gradient[i] == pytest.approx(slope, rel=1e-6, abs=2e-6)
 
 
-DESIGNS = {"crossed": crossed, "nested": nested, "kept": kept}
+DESIGNS = {"crossed": crossed, "nested": nested, "kept": kept, "taught": taught}
 
 
 def point_of(posterior: DirectPosterior, x: np.ndarray) -> tuple[dict[str, Any], list[int]]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from models import DESIGNS, crossed
+from models import DESIGNS, crossed, taught
 
 import gstudy as gs
 from gstudy.model import ancestors
 from gstudy.model.ancestors import (
     components_above,
+    from_above,
     making_up,
     passed_information,
     places_above,
 )
 from gstudy.model.direct import direct_posterior
+from gstudy.model.integrable_effects import _above_without
 from gstudy.model.modes import posterior_modes
 from gstudy.model.parameterisation import parameterise
 
@@ -28,7 +30,28 @@ def test_components_above_are_those_with_fewer_of_its_facets() -> None:
     assert above[names.index("system")] == above[names.index("task")] == []
 
 
-@pytest.mark.parametrize("design", ["crossed", "nested"])
+def test_what_lies_in_one_level_of_the_trials_lies_below_it() -> None:
+    """Lecturers teach in one department each, which was not declared; students hear them all."""
+    cells = taught().cells
+    names = [c.name for c in cells.components]
+    lecturer, department = names.index("lecturer"), names.index("department")
+    assert lecturer < department
+    above = components_above(cells)
+    assert above[lecturer] == [department]
+    assert above[department] == above[names.index("student")] == []
+    assert from_above(cells).index(department) < from_above(cells).index(lecturer)
+    p = parameterise(cells, taught().mu_prior)
+    assert p.order.index(department) < p.order.index(lecturer)
+
+
+def test_effects_that_are_integrated_out_are_above_none() -> None:
+    """What lies in them makes up for what is left."""
+    above = np.array([[0, 7, 2], [7, 5, -1], [7, -1, -1], [9, 1, -1]], dtype=np.int32)
+    found = _above_without(above, slice(5, 8))
+    assert found.tolist() == [[0, 2, -1], [-1, -1, -1], [-1, -1, -1], [6, 1, -1]]
+
+
+@pytest.mark.parametrize("design", ["crossed", "nested", "taught"])
 def test_every_cell_agrees_on_the_places_above(design: str) -> None:
     found = DESIGNS[design]()
     p = parameterise(found.cells, found.mu_prior)

@@ -1,7 +1,8 @@
 """Which effects lie above an effect, and how much of its trials' information gets up to them.
 
 A level of system:task lies in one system and one task, a rollout in one task: their trials see the
-effects above and the effect itself as one sum.
+effects above and the effect itself as one sum. So do those of a lecturer who has taught in a single
+department, whether that was declared or not: the trials decide.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NONE",
     "components_above",
+    "from_above",
     "levels_above",
     "making_up",
     "passed_information",
@@ -44,21 +46,30 @@ would be wrong by it. Measured on LLMBar (benchmarks), 7,860 levels of task:prom
 
 
 def components_above(cells: Cells) -> list[list[int]]:
-    """For each component those whose facets are a proper part of its own.
+    """For each component those of which each of its levels lies in one level.
 
     There are none for fixed effects and for components of few levels. A component of one level is
-    its own mean, which is swept: it is above none.
+    its own mean, which is swept: it is above none. Of components whose facets are no part of each
+    other the one with fewer levels is above.
     """
     return [
-        [
-            a
-            for a, above in enumerate(cells.components)
-            if above.n_levels > 1 and above.facets < component.facets
-        ]
+        [a for a in range(len(cells.components)) if _lies_in(cells, a, c)]
         if not component.fixed and component.n_levels >= FEWEST_BELOW
         else []
-        for component in cells.components
+        for c, component in enumerate(cells.components)
     ]
+
+
+def _lies_in(cells: Cells, above: int, component: int) -> bool:
+    outer, inner = cells.components[above], cells.components[component]
+    if outer.n_levels == 1 or outer.n_levels > inner.n_levels:
+        return False
+    if outer.facets < inner.facets:
+        return True
+    if outer.n_levels == inner.n_levels:
+        return False
+    found = levels_above(cells, above, component)
+    return bool((found[cells.index[component]] == cells.index[above]).all())
 
 
 def making_up(cells: Cells, modes: Modes, above: Sequence[Sequence[int]]) -> list[Sequence[int]]:
@@ -77,6 +88,14 @@ def making_up(cells: Cells, modes: Modes, above: Sequence[Sequence[int]]) -> lis
     """
     slack = [sd**2 * float(np.median(i)) for sd, i in zip(modes.sd, modes.information, strict=True)]
     return [found if slack[c] >= LEAST_SLACK else [] for c, found in enumerate(above)]
+
+
+def from_above(cells: Cells) -> list[int]:
+    """Components in an order in which those above come before those below."""
+    components = cells.components
+    return sorted(
+        range(len(components)), key=lambda c: (components[c].n_levels, len(components[c].facets))
+    )
 
 
 def levels_above(cells: Cells, above: int, component: int) -> NDArray[np.int32]:
@@ -127,8 +146,8 @@ def passed_information(
     list of arrays (K,), one per component
     """
     found: dict[int, Floats] = {}
-    # Those with the most facets first: what is below a component is known before it.
-    for c in sorted(range(len(above)), key=lambda c: -len(cells.components[c].facets)):
+    # From the end: what is below a component is known before it.
+    for c in reversed(from_above(cells)):
         share = np.ones(len(of_cells))
         for b in found:
             if c in above[b]:

@@ -63,7 +63,8 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     sizes = ints[at : at + n_blocks]
     zero_sum = ints[at + n_blocks : at + 2 * n_blocks]
     swept = ints[at + 2 * n_blocks : at + 3 * n_blocks]
-    at += 3 * n_blocks
+    order = ints[at + 3 * n_blocks : at + 4 * n_blocks]
+    at += 4 * n_blocks
     kinds = ints[at : at + n_priors]
     at += n_priors
     above = ints[at : at + n_effects * n_above].reshape((n_effects, n_above))
@@ -87,8 +88,8 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     n_classes, width = ints[10], ints[11]
     classes = floats[at : at + n_classes * width].reshape((n_classes, width))
     found, slope = log_posterior(
-        carray(x_, (n,)), sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores,
-        weights, above, rows, index, observed, trials, classes, family,
+        carray(x_, (n,)), sizes, zero_sum, swept, order, kinds, prior_a, prior_b, information,
+        scores, weights, above, rows, index, observed, trials, classes, family,
         floats[at + n_classes * width : length],
     )  # fmt: skip
     carray(value_, (1,))[0] = found
@@ -143,10 +144,13 @@ def nutpie_model(log_posterior_c: Any, packed: Floats, start: Floats, start_widt
 def _packed(posterior: DirectPosterior) -> Floats:
     """All arguments of `log_posterior` but x, in one buffer of 8-byte numbers."""
     (
-        sizes, zero_sum, swept, kinds, prior_a, prior_b, information, scores, weights, above,
+        sizes, zero_sum, swept, order, kinds, prior_a, prior_b, information, scores, weights, above,
         rows, index, observed, trials, classes, family, numbers,
     ) = posterior.arguments  # fmt: skip
-    whole = [part.astype(np.int64).ravel() for part in (sizes, zero_sum, swept, kinds, above, rows)]
+    whole = [
+        part.astype(np.int64).ravel()
+        for part in (sizes, zero_sum, swept, order, kinds, above, rows)
+    ]
     whole.append(np.append(index.ravel(), np.zeros(index.size % 2, np.int32)).view(np.int64))
     real = [
         prior_a, prior_b, information, scores, weights, observed, trials, classes.ravel(), numbers,

@@ -160,6 +160,7 @@ def log_posterior(
     sizes,
     zero_sum,
     swept,
+    order,
     kinds,
     prior_a,
     prior_b,
@@ -177,7 +178,8 @@ def log_posterior(
 ):  # pragma: no cover - compiled
     """Log-posterior and gradient at `x` = [log sds, log scale of mu, w of each block, location].
 
-    `sizes`, `zero_sum`, `swept` have one entry per block, `kinds`, `prior_a`, `prior_b` (see
+    `sizes`, `zero_sum`, `swept` have one entry per block, `order` those above before those below;
+    `kinds`, `prior_a`, `prior_b` (see
     `sd_priors`) too and one more for a residual sd; `information`, `scores` and `weights` one per
     effect, `above` a row with the places of the effects above it. `rows` and `index` say which sums
     of effects each cell sees (`shared_sums`). `observed` and `trials` are passes and trials of each
@@ -219,9 +221,7 @@ def log_posterior(
     mu_variance = mean_variance
     mean = x[x.shape[0] - 1]  # the swept mean: mu plus the mean effect of each swept component
     first_x, first_u = _begins(sizes, zero_sum, n_scales)
-    for step in range(n_blocks):
-        # Fixed effects, which are above others, come before these.
-        c = (step + n_random) % n_blocks
+    for c in order:
         at_x, at_u = first_x[c], first_u[c]
         part = slice(at_u, at_u + sizes[c])
         n_free = sizes[c] - 1 if zero_sum[c] else sizes[c]
@@ -276,8 +276,7 @@ def log_posterior(
     grad[x.shape[0] - 1] = d_mean
     if mu_nu > 0.0:
         grad[n_scales - 1] += d_variance * mu_variance
-    for step in range(n_blocks - 1, -1, -1):
-        c = (step + n_random) % n_blocks
+    for c in order[::-1]:
         at_x, at_u = first_x[c], first_u[c]
         part = slice(at_u, at_u + sizes[c])
         n_free = sizes[c] - 1 if zero_sum[c] else sizes[c]
@@ -380,6 +379,7 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
         np.array([b.size for b in p.blocks], dtype=np.int64),
         np.array([b.zero_sum for b in p.blocks], dtype=np.bool_),
         np.array([b.swept for b in p.blocks], dtype=np.bool_),
+        np.array(p.order, dtype=np.int64),
         np.array([prior.kind for prior in priors], dtype=np.int64),
         np.array([prior.a for prior in priors], dtype=np.float64),
         np.array([prior.b for prior in priors], dtype=np.float64),

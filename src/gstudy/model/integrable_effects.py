@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gstudy.model.ancestors import NONE
 from gstudy.study.integrable import patterns_of, single_cells
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def without_effects(p: Parameterisation, cells: Cells, place: int) -> Parameteri
         weights=p.weights[kept],
         information=p.information[kept],
         scores=p.scores[kept],
-        above=_moved(p.above[kept], part),
+        above=_above_without(p.above[kept], part),
         index=index,
         integrated=_level_effects(p, cells, place, index),
         start=p.start[-n_free:],
@@ -106,6 +107,13 @@ def _level_effects(
         index = np.ascontiguousarray(index[found.cells])
         classes, observed, trials = found.rows, found.passes, p.trials[found.cells]
     return LevelEffects(place, block.name, block.prior, by_tables, index, observed, trials, classes)
+
+
+def _above_without(above: NDArray[np.int32], gone: slice) -> NDArray[np.int32]:
+    """Places of the effects above, without those that were taken: `NONE` last in each row."""
+    left = np.where((above >= gone.start) & (above < gone.stop), NONE, above)
+    order = np.argsort(left == NONE, axis=1, kind="stable")
+    return _moved(np.take_along_axis(left, order, axis=1), gone)
 
 
 def _moved(places: NDArray[np.int32], gone: slice) -> NDArray[np.int32]:

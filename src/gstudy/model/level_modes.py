@@ -96,8 +96,8 @@ def _fill_side(k, n, mu, precision, top, stride, values):  # pragma: no cover - 
     to count; how many count. The one after them is filled in too.
 
     Every factor from one node to the next is multiplied on: nothing is exponentiated, and nothing
-    overflows, however far out the level lies. In ``(1 + odds) / (1 + odds shrink^j)``, with the odds
-    of a failure to the right and of a pass to the left, both are divided by 1 + odds.
+    overflows, however far out the level lies: ``(1 + odds) / (1 + odds shrink^j)``, with the odds
+    of a failure to the right and of a pass to the left, has both divided by 1 + odds.
     """
     least = np.exp(-LARGEST_DROP)
     whole = np.int64(n)

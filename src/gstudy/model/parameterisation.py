@@ -163,9 +163,11 @@ class Parameterisation:
 
     @property
     def order(self) -> list[int]:
-        """Blocks in an order in which those above come before those below: fixed effects first."""
+        """Blocks in an order in which those above come before those below: fixed effects first,
+        then by size; of blocks of one size the one with fewer facets comes first anyway."""
         n_random = len(self.random)
-        return [*range(n_random, len(self.blocks)), *range(n_random)]
+        sizes = [block.size for block in self.random]
+        return [*range(n_random, len(self.blocks)), *sorted(range(n_random), key=sizes.__getitem__)]
 
     def slices(self) -> list[slice]:
         """Each component's part of the effects vector."""
