@@ -32,10 +32,9 @@ from gstudy.model.level_marginals import (
     REACH,
     effect_grid,
     row_product,
-    row_sum,
 )
 from gstudy.model.level_modes import MOST_NODES, fill_sides, level_mode
-from gstudy.model.unrolled import add_effects, add_residuals
+from gstudy.model.unrolled import add_effects, add_residuals, lane_sum
 from gstudy.study.integrable import MOST_TRIALS
 
 __all__ = ["marginal_pass"]
@@ -155,7 +154,7 @@ def _grid_node(
     passes, failures = np.int64(k), np.int64(n - k)
     for i in range(grid.shape[1]):
         weights[i] = grid[1, i] * passing[passes, i] * failing[failures, i]
-    total = row_sum(weights)
+    total = lane_sum(weights)
     if not total > LEAST_LIKELY:
         return False
     p = row_product(weights, passing, 1) / total

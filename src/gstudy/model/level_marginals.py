@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from gstudy.model.level_modes import integral_about_mode
-from gstudy.model.unrolled import add_effects, add_residuals
+from gstudy.model.unrolled import add_effects, add_residuals, lane_sum
 
 __all__ = [
     "FARTHEST",
@@ -32,7 +32,6 @@ __all__ = [
     "grid_size",
     "grid_spacing",
     "row_product",
-    "row_sum",
 ]
 
 LANES = 4
@@ -123,19 +122,6 @@ def effect_grid(sd, trials):  # pragma: no cover - compiled
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def row_sum(x):  # pragma: no cover - compiled
-    """Of a row, in interleaved parts: one long chain of additions takes four times as long."""
-    quarter = x.shape[0] // LANES
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for i in range(quarter):
-        a += x[i]
-        b += x[np.uintp(quarter + i)]
-        c += x[np.uintp(2 * quarter + i)]
-        d += x[np.uintp(3 * quarter + i)]
-    return (a + b) + (c + d)
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def row_product(x, rows, row):  # pragma: no cover - compiled
     """Sum of products of two rows, the same way."""
     quarter = x.shape[0] // LANES
@@ -176,7 +162,7 @@ def _weigh(patterns, row, trials, grid, passing, failing, weights):  # pragma: n
         for _ in range(failures):
             for i in range(size):
                 weights[i] *= failing[j, i]
-    return row_sum(weights)
+    return lane_sum(weights)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from gstudy.model.unrolled import add_effects, add_residuals
+from gstudy.model.unrolled import add_effects, add_residuals, lane_sum
 
 __all__ = ["binomial_pass"]
 
@@ -57,21 +57,6 @@ def _tails(eta, found, bits):  # pragma: no cover - compiled
         bits[i] = bits[i] << EXPONENT_PLACE
     for i in range(eta.shape[0]):
         found[i] *= powers[i]
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _sum(x):  # pragma: no cover - compiled
-    """Of an array, in four interleaved parts: one chain of additions waits for each of them."""
-    quarter = x.shape[0] // 4
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for i in range(quarter):
-        a += x[i]
-        b += x[np.uintp(quarter + i)]
-        c += x[np.uintp(2 * quarter + i)]
-        d += x[np.uintp(3 * quarter + i)]
-    for i in range(4 * quarter, x.shape[0]):
-        a += x[i]
-    return (a + b) + (c + d)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
@@ -150,7 +135,7 @@ def binomial_pass(mu, effects, index, successes, trials, d_effects):  # pragma: 
             residuals[j] = passed[j] - tried[j] * (rest if up else tails[j] * rest)
             straight[j] = (passed[j] - (tried[j] if up else 0.0)) * eta[j]
             tails[j] += 1.0
-        log_p += _sum(straight[:size]) - _weighted_logs(tails[:size], tried)
-        d_mu += _sum(residuals[:size])
+        log_p += lane_sum(straight[:size]) - _weighted_logs(tails[:size], tried)
+        d_mu += lane_sum(residuals[:size])
         add_residuals(residuals, rows, d_effects)
     return log_p, d_mu

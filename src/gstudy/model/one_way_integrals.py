@@ -26,9 +26,9 @@ from gstudy.model.level_marginals import (
     effect_grid,
     grid_size,
     row_product,
-    row_sum,
 )
 from gstudy.model.level_modes import LOG_2PI, MOST_NODES, fill_sides, level_mode
+from gstudy.model.unrolled import lane_sum
 
 __all__ = ["level_integrals"]
 
@@ -141,7 +141,7 @@ def level_integrals(mu, log_sd, classes):  # pragma: no cover - compiled
             passes, failures = np.int64(k), np.int64(n - k)
             for i in range(size):
                 weights[i] = passing[passes, i] * failing[failures, i]
-            total = row_sum(weights)
+            total = lane_sum(weights)
             if COMBINATIONS[np.int64(n), passes] * total > LEAST_LIKELY:
                 value += count * np.log(total)
                 share = count / total

@@ -1,4 +1,4 @@
-"""Loops over the few effects of each cell, written out: up to four of them at a time.
+"""Loops written out, four steps at a time: over the few effects of each cell, and sums.
 
 A loop of unknown length in each cell takes three times as long: 73,370 cells of three effects are
 added up in 56 us in place of 188, and their residuals handed back in 103 in place of 234.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["add_effects", "add_residuals"]
+__all__ = ["add_effects", "add_residuals", "lane_sum"]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -70,3 +70,18 @@ def add_residuals(residuals, index, d_effects):  # pragma: no cover - compiled
     elif n_seen - c == 1:
         for i in range(n_cells):
             d_effects[np.uintp(index[i, c])] += residuals[i]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def lane_sum(x):  # pragma: no cover - compiled
+    """Of an array, in four interleaved parts: one chain of additions waits for each of them."""
+    quarter = x.shape[0] // 4
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for i in range(quarter):
+        a += x[i]
+        b += x[np.uintp(quarter + i)]
+        c += x[np.uintp(2 * quarter + i)]
+        d += x[np.uintp(3 * quarter + i)]
+    for i in range(4 * quarter, x.shape[0]):
+        a += x[i]
+    return (a + b) + (c + d)
