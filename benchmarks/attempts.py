@@ -64,7 +64,9 @@ COLD_ESS = 400.0
 FIRST = (1000, 1000)
 """Tuning and draws of each chain at first: the default of every library that has one."""
 SHORT = (500, 100)
-"""Tried where the first run is not done within the limit."""
+"""The trial, whose row stands where the first run is not done within the limit."""
+HOPE = 1.5
+"""The first run is tried up to this many limits at the trial's pace, which tuning slows."""
 MARGIN = 1.2
 """More draws than the last run's ESS asks for, because ESS varies between runs."""
 LONGEST_COLD = 180.0
@@ -293,13 +295,8 @@ def until_enough(problem: Problem, method: Method, seed: int, *, limit: float) -
     TooSlowError
         When not even a short run is done within the limit.
     """
-    plan = Plan(seed, *FIRST)
-    try:
-        found = attempt_apart(problem, method, plan, limit=limit)
-    except TooSlowError:
-        if method.is_point:
-            raise
-        return attempt_apart(problem, method, Plan(seed, *SHORT), limit=limit)
+    found = _first(problem, method, seed, limit=limit)
+    plan = Plan(seed, found.tune, found.draws)
     spent, rounds = found.seconds, 1
     while not method.is_point and not found.ess >= LEAST_ESS:
         plan = replace(plan, draws=draws_for(LEAST_ESS, found))
@@ -311,6 +308,20 @@ def until_enough(problem: Problem, method: Method, seed: int, *, limit: float) -
             break
         spent, rounds = spent + found.seconds, rounds + 1
     return replace(found, rounds=rounds)
+
+
+def _first(problem: Problem, method: Method, seed: int, *, limit: float) -> Attempt:
+    """The run of the default length, or the trial where that would not be done."""
+    plan = Plan(seed, *FIRST)
+    if method.is_point:
+        return attempt_apart(problem, method, plan, limit=limit)
+    trial = attempt_apart(problem, method, Plan(seed, *SHORT), limit=limit)
+    if _expected_seconds(trial, plan) > HOPE * limit:
+        return trial
+    try:
+        return attempt_apart(problem, method, plan, limit=limit)
+    except TooSlowError:
+        return trial
 
 
 def draws_for(ess: float, last: Attempt) -> int:
