@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Compiled tests are kept, also where the shell says otherwise: to compile them all takes seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-.PHONY: help demo test slow notebook lint format readme ci bench environment pins clean
+.PHONY: help demo kernels test slow notebook lint format readme ci bench environment pins clean
 
 help:
 	@echo "make demo      install into .venv and run the demonstration"
@@ -25,9 +25,15 @@ environment:
 demo: environment
 	$(BIN)/gstudy demo
 
+# Compiled once, two halves at a time, before every process of the tests would compile them all.
+kernels: environment
+	@$(BIN)/python -c "import gstudy.model.compiled" & \
+	$(BIN)/python -c "import gstudy.model.one_way_compiled, gstudy.model.own_compiled" & \
+	wait
+
 # The tests of a file share fits, so that files are given to processes whole; in the order of their
 # names, which ends with the examples of many short modules, so that no process waits for another.
-test: environment
+test: kernels
 	$(PYTEST) -n auto --dist loadfile --no-loadscope-reorder
 
 slow: environment

@@ -23,6 +23,14 @@ SWEEPS = {"all": None, "none": [], "some": ["task", "subtest", "system:task"]}
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_direct_is_the_pymc_model(design: str) -> None:
+    agree(shape_of(DESIGNS[design]()), POINTS)
+
+
+@pytest.mark.parametrize(
+    "design",
+    ["crossed", *(pytest.param(d, marks=pytest.mark.slow) for d in DESIGNS if d != "crossed")],
+)
+def test_so_it_is_when_compiled_as_for_sampling(design: str) -> None:
     agree(shape_of(DESIGNS[design]()), POINTS, numba=True)
 
 

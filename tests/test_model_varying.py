@@ -364,10 +364,10 @@ def model_linear_predictor(varying: Varying, values: dict[str, np.ndarray]) -> n
     return np.array(rows)
 
 
-@pytest.fixture(scope="module")
-def small_fit() -> gs.Fit:
+@pytest.fixture(scope="module", params=["direct", pytest.param("pymc", marks=pytest.mark.slow)])
+def small_fit(request: pytest.FixtureRequest) -> gs.Fit:
     found = compared()
-    return gs.fit(found.study, found, seed=2, draws=2000, progress=False)
+    return gs.fit(found.study, found, seed=2, draws=2000, sampler=request.param, progress=False)
 
 
 def exact(found: Assessment) -> dict[str, tuple[float, float]]:

@@ -1,9 +1,4 @@
-"""The direct posterior as C functions for nutpie, so that chains run side by side.
-
-A Python function would hold the interpreter's lock between gradients: measured on 838 cells, two
-chains at a time then take as long as one after the other. nutpie calls compiled functions by
-address, without the lock; they read their arguments from one flat buffer.
-"""
+"""The direct posterior of one sd per component as a C function (see `c_functions`)."""
 
 from __future__ import annotations
 
@@ -13,41 +8,17 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gstudy.model.c_functions import LOG_POSTERIOR, carray, nutpie_model, status
 from gstudy.model.direct import log_posterior
 
 if TYPE_CHECKING:
     from gstudy.model.direct import DirectPosterior
 
-__all__ = ["LOG_POSTERIOR", "carray", "compile_direct", "nutpie_model", "status"]
-
-Floats = NDArray[np.float64]
+__all__ = ["compile_direct"]
 
 HEADER = 12
 """Numbers before the arrays: length, blocks, priors, effects, family, most above, and rows and
 columns of sums, of the index of cells, and of classes."""
-
-carray: Any = vars(numba)["carray"]
-"""An array at an address; numba knows it by identity."""
-
-_DOUBLES = numba.types.CPointer(numba.types.double)
-LOG_POSTERIOR = numba.types.int64(
-    numba.types.uint64, _DOUBLES, _DOUBLES, _DOUBLES, numba.types.voidptr
-)
-_EXPAND = numba.types.int64(
-    numba.types.uint64, numba.types.uint64, _DOUBLES, _DOUBLES, numba.types.voidptr
-)
-# What nutpie takes for "not finite": the trajectory ends there as a divergence.
-_GRADIENT_NOT_FINITE, _VALUE_NOT_FINITE = 3, 4
-
-
-@numba.njit(nogil=True, cache=True)
-def status(value, slope, gradient):  # pragma: no cover - compiled
-    """Hand the slope over as the gradient; 0, or why the trajectory ends here."""
-    for i in range(slope.shape[0]):
-        gradient[i] = slope[i]
-        if not np.isfinite(slope[i]):
-            return _GRADIENT_NOT_FINITE
-    return 0 if np.isfinite(value) else _VALUE_NOT_FINITE
 
 
 @numba.cfunc(LOG_POSTERIOR, cache=True, error_model="numpy")
@@ -96,61 +67,19 @@ def _log_posterior_c(n_free, x_, gradient_, value_, buffer):
     return status(found, slope, carray(gradient_, (n,)))
 
 
-@numba.cfunc(_EXPAND, cache=True)
-def _expand_c(n_free, n_expanded, x_, out_, buffer):
-    # pragma: no cover - compiled
-    n = np.int64(n_free)
-    x, out = carray(x_, (n,)), carray(out_, (n,))
-    for i in range(n):
-        out[i] = x[i]
-    return 0
-
-
 def compile_direct(posterior: DirectPosterior) -> Any:
     """A nutpie model whose draws are the unconstrained vectors, under the name "x"."""
     p = posterior.parameterisation
     return nutpie_model(_log_posterior_c, _packed(posterior), p.start, p.start_width)
 
 
-def nutpie_model(log_posterior_c: Any, packed: Floats, start: Floats, start_width: Floats) -> Any:
-    """A C function and the buffer it reads as a nutpie model, whose chains start within
-    `start_width` of `start` (n_free,)."""
-    from nutpie.compile_pymc import CompiledPyMCModel
-
-    n = len(start)
-
-    def first_point(seed: int) -> Floats:
-        step = np.random.default_rng(seed).uniform(-1.0, 1.0, n)
-        return np.asarray(start + start_width * step)
-
-    return CompiledPyMCModel(
-        dims={},
-        compiled_logp_func=log_posterior_c,
-        compiled_expand_func=_expand_c,
-        initial_point_func=first_point,
-        shared_data={},
-        shared_var_keys={},
-        user_data=packed,
-        n_expanded=n,
-        shape_info=(["x"], [slice(0, n)], [(n,)]),
-        logp_func=None,
-        expand_func=None,
-        _n_dim=n,
-        _shapes={"x": (n,)},
-        _coords={},
-    )
-
-
-def _packed(posterior: DirectPosterior) -> Floats:
+def _packed(posterior: DirectPosterior) -> NDArray[np.float64]:
     """All arguments of `log_posterior` but x, in one buffer of 8-byte numbers."""
     (
         sizes, zero_sum, swept, order, kinds, prior_a, prior_b, information, scores, weights, above,
         rows, index, observed, trials, classes, family, numbers,
     ) = posterior.arguments  # fmt: skip
-    whole = [
-        part.astype(np.int64).ravel()
-        for part in (sizes, zero_sum, swept, order, kinds, above, rows)
-    ]
+    whole = [part.ravel() for part in (sizes, zero_sum, swept, order, kinds, above, rows)]
     whole.append(np.append(index.ravel(), np.zeros(index.size % 2, np.int32)).view(np.int64))
     real = [
         prior_a, prior_b, information, scores, weights, observed, trials, classes.ravel(), numbers,

@@ -53,6 +53,8 @@ def level_effects_drawn(
     effects = np.empty((*mu.shape, len(found.of_level)))
     order = np.argsort(found.of_level, kind="stable")
     streams = rng.spawn(len(mu))
+    # One layout, for which it is compiled.
+    mu, sd = np.ascontiguousarray(mu), np.ascontiguousarray(sd)
 
     def fill(chain: int) -> None:
         _fill_levels(mu[chain], sd[chain], found.classes, order, streams[chain], effects[chain])
@@ -87,7 +89,7 @@ def own_effects_drawn(
     array (draw, n_levels)
     """
     effects = np.empty((len(eta), len(begins) - 1))
-    _fill_own(eta, sd, successes, trials, begins, rng, effects)
+    _fill_own(eta, np.ascontiguousarray(sd), successes, trials, begins, rng, effects)
     return effects
 
 

@@ -359,7 +359,11 @@ def scale_names(p: Parameterisation) -> list[str]:
 
 
 def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
-    """Bind a parameterisation and its cells to `log_posterior`."""
+    """Bind a parameterisation and its cells to `log_posterior`.
+
+    The arguments have the types that they have in the buffer of `compiled`: the kernel is compiled
+    once.
+    """
     p = parameterisation
     priors = [known(b.prior.sigma) if b.fixed else encode(b.prior) for b in p.blocks]
     priors += [encode(p.last_sd[1])] if p.last_sd is not None else []
@@ -377,8 +381,8 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
     totals = (0.0, 0.0) if graded is None else (graded.squares, graded.n_trials)
     arguments = (
         np.array([b.size for b in p.blocks], dtype=np.int64),
-        np.array([b.zero_sum for b in p.blocks], dtype=np.bool_),
-        np.array([b.swept for b in p.blocks], dtype=np.bool_),
+        np.array([b.zero_sum for b in p.blocks], dtype=np.int64),
+        np.array([b.swept for b in p.blocks], dtype=np.int64),
         np.array(p.order, dtype=np.int64),
         np.array([prior.kind for prior in priors], dtype=np.int64),
         np.array([prior.a for prior in priors], dtype=np.float64),
@@ -386,8 +390,8 @@ def direct_posterior(parameterisation: Parameterisation) -> DirectPosterior:
         p.information,
         p.scores,
         p.weights,
-        p.above,
-        sums.rows,
+        p.above.astype(np.int64),
+        sums.rows.astype(np.int64),
         sums.index,
         observed,
         trials,

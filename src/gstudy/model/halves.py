@@ -16,6 +16,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gstudy.model.c_functions import carray
+
 if TYPE_CHECKING:
     from gstudy.model.parameterisation import Parameterisation
 
@@ -24,8 +26,6 @@ __all__ = ["PER_DOUBLE", "Halves", "expand_halves", "halves_of", "stored_in_halv
 Floats = NDArray[np.float64]
 
 PER_DOUBLE = 4
-
-carray: Any = vars(numba)["carray"]
 
 _ANY = numba.types.voidptr
 _EXPAND = numba.types.int64(numba.types.uint64, numba.types.uint64, _ANY, _ANY, _ANY)

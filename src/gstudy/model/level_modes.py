@@ -195,7 +195,8 @@ def integral_about_mode(k, n, eta, sd, chances):  # pragma: no cover - compiled
         Overwritten with the mean chance to pass of each cell given all of them.
     """
     precision = 1.0 / (sd * sd)
-    top, curvature = mode_of_cells(k, n, eta, 0, k.shape[0], precision, 0.0)
+    begin = np.int64(0)  # a literal would be compiled for by itself
+    top, curvature = mode_of_cells(k, n, eta, begin, k.shape[0], precision, 0.0)
     step = min(STEP / np.sqrt(curvature), LONGEST_STEP)
     total, square = 0.0, 0.0
     chances[:] = 0.0
@@ -203,7 +204,7 @@ def integral_about_mode(k, n, eta, sd, chances):  # pragma: no cover - compiled
         j = side  # the mode itself belongs to the right
         while True:
             u = top + (j * step if side == 0 else -j * step)
-            value, _ = log_ratio(u, top, k, n, eta, 0, k.shape[0], precision)
+            value, _ = log_ratio(u, top, k, n, eta, begin, k.shape[0], precision)
             if not value > -LARGEST_DROP:
                 break
             weight = np.exp(value)

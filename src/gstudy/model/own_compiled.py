@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 
-from gstudy.model.compiled import LOG_POSTERIOR, carray, nutpie_model, status
+from gstudy.model.c_functions import LOG_POSTERIOR, carray, nutpie_model, status
 from gstudy.model.own_direct import OwnArguments, own_log_posterior
 
 if TYPE_CHECKING:
