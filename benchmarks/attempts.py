@@ -287,8 +287,8 @@ def warm(problem: Problem, method: Method, *, limit: float) -> None:
 def until_enough(problem: Problem, method: Method, seed: int, *, limit: float) -> Attempt:
     """Run, with more draws each time, until the smallest ESS is at least 100.
 
-    The last run alone is counted, its tuning and compilation included. Where the next round would
-    end after `limit` seconds in all, the last one stands with the ESS that it has.
+    The last run alone is counted, its tuning and compilation included. Where a run to ESS 100 would
+    take longer than `limit` seconds, the last one stands with the ESS that it has.
 
     Raises
     ------
@@ -297,16 +297,16 @@ def until_enough(problem: Problem, method: Method, seed: int, *, limit: float) -
     """
     found = _first(problem, method, seed, limit=limit)
     plan = Plan(seed, found.tune, found.draws)
-    spent, rounds = found.seconds, 1
+    rounds = 1
     while not method.is_point and not found.ess >= LEAST_ESS:
         plan = replace(plan, draws=draws_for(LEAST_ESS, found))
-        if spent + _expected_seconds(found, plan) > limit:
+        if _expected_seconds(found, plan) > limit:
             break
         try:
-            found = attempt_apart(problem, method, plan, limit=limit - spent)
+            found = attempt_apart(problem, method, plan, limit=limit)
         except TooSlowError:
             break
-        spent, rounds = spent + found.seconds, rounds + 1
+        rounds += 1
     return replace(found, rounds=rounds)
 
 

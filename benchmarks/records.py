@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,11 +136,19 @@ def _replaced(table: pd.DataFrame, key: tuple[object, ...], rows: pd.DataFrame) 
     return pd.concat(parts, ignore_index=True) if parts else table.iloc[:0]
 
 
-def result_row(run: Attempt, method: Method, *, least_ess: float, when: str) -> dict[str, object]:
-    """One row of `results.csv` from a run."""
+def result_row(
+    run: Attempt, method: Method, *, limit: float, least_ess: float, when: str
+) -> dict[str, object]:
+    """One row of `results.csv` from a run.
+
+    One below the least ESS says how fast the method is at most: a run to it would take longer than
+    the limit. Its own speed is no bound, for its tuning counts more than that of a longer run.
+    """
     short = not method.is_point and not run.ess >= least_ess
     status = POINT if method.is_point else LIMIT if short else MEASURED
-    remark = f"ESS {run.ess:.0f} when the time was over" if short else run.remark
+    speeds = (run.ess_per_second, run.ess_per_sampling_second)
+    if short:
+        speeds = (least_ess / limit, math.nan)
     has_cold = run.cold_400_seconds == run.cold_400_seconds
     return {
         **_settings(run.workload, run.method, status, run.seed),
@@ -151,18 +160,25 @@ def result_row(run: Attempt, method: Method, *, least_ess: float, when: str) -> 
         "cpu_seconds": round(run.cpu_seconds, 3),
         "smallest_ess": round(run.ess, 1),
         "quantity": run.slowest,
-        "ess_per_second": _digits(run.ess_per_second),
-        "ess_per_sampling_second": _digits(run.ess_per_sampling_second),
+        "ess_per_second": _digits(speeds[0]),
+        "ess_per_sampling_second": _digits(speeds[1]),
         "cold_400_seconds": round(run.cold_400_seconds, 2),
         "cold_400": ("measured" if run.cold_400_is_measured else "computed") if has_cold else "",
         "peak_mb": round(run.peak_mb),
         "divergences": None if method.is_point else run.divergences,
         "rhat": round(run.rhat, 4),
         "gates": "" if method.is_point else _gates(run.failures),
-        "remark": remark,
+        "remark": _too_little(run, limit, least_ess) if short else run.remark,
         "measured": when,
         "versions": _versions(method),
     }
+
+
+def _too_little(run: Attempt, limit: float, least_ess: float) -> str:
+    return (
+        f"ESS {run.ess:.3g} after {run.seconds:.0f} s; {least_ess:.0f} would take longer than "
+        f"{limit:.0f} s; the ESS per second is at most this"
+    )
 
 
 def too_slow_row(

@@ -103,7 +103,7 @@ def _measured(
         )
         return records.merged(row, [])
     found = cold_seconds(problem, method, found)
-    row = result_row(found, method, least_ess=LEAST_ESS, when=when)
+    row = result_row(found, method, limit=limit, least_ess=LEAST_ESS, when=when)
     return records.merged(row, posterior_rows(found))
 
 

@@ -48,7 +48,7 @@ def merged(*runs: Any, into: Any = None) -> Any:
     found = into or records.Records.read(Path("there is no such file"))
     for one in runs:
         method = attempts.METHODS[one.method]
-        row = records.result_row(one, method, least_ess=attempts.LEAST_ESS, when=WHEN)
+        row = records.result_row(one, method, limit=600.0, least_ess=attempts.LEAST_ESS, when=WHEN)
         found = found.merged(row, records.posterior_rows(one))
     return found
 
@@ -176,6 +176,56 @@ def test_a_limit_is_missed_from_below_only(found: Any) -> None:
     assert comparison.missed_limits(metr, slow.results) == [
         "metr: direct is 10.0 times bambi-cells, not 10"
     ]
+
+
+def test_a_run_with_too_little_ess_says_how_fast_its_method_is_at_most(found: Any) -> None:
+    """Its own speed, 9.99 a second, is no bound: a longer run would be faster."""
+    late = merged(an_attempt("numpyro", ess=99.9), into=found).results
+    row = late[late["method"] == "numpyro"].iloc[0]
+    assert row["ess_per_second"] == pytest.approx(100 / 600, rel=1e-3)
+    assert math.isnan(row["ess_per_sampling_second"])
+    assert row["remark"] == (
+        "ESS 99.9 after 10 s; 100 would take longer than 600 s; the ESS per second is at most this"
+    )
+    assert (row["smallest_ess"], row["seconds"]) == (99.9, 10.0)
+
+
+# Seconds of a run without a draw and for each, and the ESS of each draw: the runs that are made.
+PACES = {
+    "quick": ((0.0, 0.1, 0.5), [(500, 100), (1000, 1000)], 500.0),
+    "short of ESS": ((0.0, 0.1, 0.05), [(500, 100), (1000, 1000), (1000, 2400)], 120.0),
+    "too slow for 1,000 draws": ((0.0, 0.5, 0.5), [(500, 100), (500, 240)], 120.0),
+    "tried in vain": ((0.0, 0.4, 2.0), [(500, 100), (1000, 1000)], 200.0),
+    "not within the limit": ((0.0, 0.25, 0.01), [(500, 100), (1000, 1000)], 10.0),
+}
+
+
+@pytest.mark.parametrize(("pace", "plans", "ess"), PACES.values(), ids=PACES)
+def test_runs_are_made_until_one_has_the_ess_or_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch, pace: Any, plans: Any, ess: float
+) -> None:
+    made = []
+
+    def paced(problem: Any, method: Any, plan: Any, *, limit: float) -> Any:
+        made.append((plan.tune, plan.draws))
+        seconds = pace[0] + pace[1] * (plan.tune + plan.draws)
+        if seconds > limit:
+            raise attempts.TooSlowError("not done")
+        changes = {"tune": plan.tune, "draws": plan.draws, "ess": pace[2] * plan.draws}
+        return an_attempt("numpyro", seconds=seconds, compile_seconds=0.0, **changes)
+
+    monkeypatch.setattr(attempts, "attempt_apart", paced)
+    last = attempts.until_enough(
+        problems.PROBLEMS["metr"], attempts.METHODS["numpyro"], 1, limit=600.0
+    )
+    assert (made, last.ess) == (plans, pytest.approx(ess))
+
+
+def test_a_method_whose_trial_is_not_done_is_too_slow() -> None:
+    """For real: no process starts within a millisecond."""
+    airline, direct = problems.PROBLEMS["airline"], attempts.METHODS["direct"]
+    with pytest.raises(attempts.TooSlowError, match=r"direct on airline: 500 \+ 100 draws are"):
+        attempts.until_enough(airline, direct, 1, limit=1e-3)
 
 
 def test_rounds_ask_for_the_draws_that_ess_lacks() -> None:

@@ -48,10 +48,7 @@ def number(value: float) -> str:
 
 
 def speed(rows: Rows, workload: str, method: str) -> str:
-    """ESS per second, "at most" where the method was not done in time, a dash where it is absent.
-
-    A run that ended with an ESS too small has its own speed, marked all the same.
-    """
+    """ESS per second; at most so much of a method that was not done in time, a dash without one."""
     row = rows.get((workload, method))
     if row is None or not row["ess_per_second"]:
         return "–"
