@@ -64,16 +64,13 @@ def design(n_cells: int, n_components: int) -> tuple[Any, Any]:
 def measure(n_cells: int, n_components: int, fitted: bool) -> dict[str, Any]:
     """One design: gradients, and a fit of it."""
     import gstudy as gs
-    from gstudy.model.direct import direct_posterior
-    from gstudy.model.parameterisation import parameterise
     from gstudy.study.estimable import assess
 
     warnings.simplefilter("ignore")
     found = assess(*design(n_cells, n_components))
-    p = parameterise(found.cells, found.mu_prior)
     row: dict[str, Any] = {"cells": len(found.cells.trials), "components": len(found.components)}
     row["effects"] = sum(component.n_levels for component in found.components)
-    micros = _gradient(direct_posterior(p), p.start)
+    micros = _gradient(*_density(found))
     row["gradient_us"] = round(micros, 1)
     row["gradient_ns_per_cell"] = round(1e3 * micros / row["cells"], 1)
     row["program_mb"] = _peak()
@@ -87,6 +84,22 @@ def measure(n_cells: int, n_components: int, fitted: bool) -> dict[str, Any]:
         row["gradients_per_draw"] = round(float(fit.posterior["sample_stats"]["n_steps"].mean()), 1)
         row["divergences"] = fit.diagnostics.divergences
     return row
+
+
+def _density(found: Any) -> tuple[Any, Any]:
+    """What a fit samples, with effects integrated out where it does so, and where that starts."""
+    from gstudy.model.direct import direct_posterior
+    from gstudy.model.integrable_effects import without_effects
+    from gstudy.model.one_way import one_way
+    from gstudy.model.parameterisation import parameterise
+    from gstudy.study.integrable import integrable_component
+
+    p = parameterise(found.cells, found.mu_prior)
+    alone, place = one_way(p), integrable_component(found.cells)
+    if alone is not None:
+        return alone, alone.start
+    p = p if place is None else without_effects(p, found.cells, place)
+    return direct_posterior(p), p.start
 
 
 def _gradient(posterior: Any, x: Any) -> float:

@@ -2,7 +2,8 @@
 
 `gs.fit` as it is by default, 4 x (1,000 + 1,000), by the direct path, everything included: the
 model, sampling, recovery, gates, the labelled tree. Simulated: one system on 100 and 1,000 tasks,
-and 10 systems on 100 tasks with and without system:task, 8 rollouts of each cell.
+10 systems on 100 tasks with and without system:task, and 2 on 200 tasks with own sds, by both
+samplers; 8 rollouts of each cell.
 `besides_sampling` is the CPU time outside of the sampler; `gradients` those of the kept draws
 (tuning takes about as many).
 """
@@ -28,16 +29,20 @@ __all__ = ["DESIGNS", "main", "refitted", "simulated"]
 RESULTS = Path(__file__).with_name("refits.csv")
 COLUMNS = ["what", "cells", "effects", "seconds", "cpu_seconds", "besides_sampling", "gradients"]
 ROLLOUTS = 8
-# Systems, tasks, whether system:task is a component.
+# Systems, tasks, whether system:task is a component, whether tasks have own sds.
 DESIGNS = {
-    "1 system x 100 tasks": (1, 100, False),
-    "1 system x 1,000 tasks": (1, 1000, False),
-    "10 systems x 100 tasks": (10, 100, False),
-    "10 systems x 100 tasks, system:task": (10, 100, True),
+    "1 system x 100 tasks": (1, 100, False, False),
+    "1 system x 1,000 tasks": (1, 1000, False, False),
+    "10 systems x 100 tasks": (10, 100, False, False),
+    "10 systems x 100 tasks, system:task": (10, 100, True, False),
+    "2 systems x 200 tasks, own sds": (2, 200, False, True),
+    "2 systems x 200 tasks, own sds, PyMC": (2, 200, False, True),
 }
 
 
-def simulated(n_systems: int, n_tasks: int, crossed: bool) -> tuple[Study, Assessment]:
+def simulated(
+    n_systems: int, n_tasks: int, crossed: bool, own: bool = False
+) -> tuple[Study, Assessment]:
     """A study with sds 1 (system), 2 (task) and, where it is a component, 0.9 (system:task)."""
     import pandas as pd
 
@@ -53,7 +58,7 @@ def simulated(n_systems: int, n_tasks: int, crossed: bool) -> tuple[Study, Asses
     frame["score"] = passed.ravel().astype(int)
     parents = ["system", "task"] if n_systems > 1 else ["task"]
     facets = [
-        gs.Facet("task", role="legitimate"),
+        gs.Facet("task", role="legitimate", varies="system" if own else None),
         gs.Facet("rollout", role="legitimate", nested_in=parents),
     ]
     declared: dict[str, Any] = {}
@@ -71,6 +76,7 @@ def refitted(what: str, runs: int) -> dict[str, Any]:
     from gstudy.model import chains
 
     study, found = simulated(*DESIGNS[what])
+    how: dict[str, Any] = {"sampler": "pymc" if "PyMC" in what else "direct", "progress": False}
     sampler, sampling = chains.run_chains, []
 
     def timed(*arguments: Any) -> Any:
@@ -81,12 +87,10 @@ def refitted(what: str, runs: int) -> dict[str, Any]:
 
     chains.run_chains = timed
     try:
-        gs.fit(study, found, seed=0, sampler="direct", progress=False)
+        gs.fit(study, found, seed=0, **how)
         sampling.clear()
         wall, cpu = time.perf_counter(), time.process_time()
-        fits = [
-            gs.fit(study, found, seed=i + 1, sampler="direct", progress=False) for i in range(runs)
-        ]
+        fits = [gs.fit(study, found, seed=i + 1, **how) for i in range(runs)]
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     finally:
         chains.run_chains = sampler

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import calibration, ranks, truth
 from scipy import stats
 
 import gstudy as gs
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from typing import Any
-
-ranks = pytest.importorskip("benchmarks.ranks", reason="benchmarks/ is not installed")
-truth = pytest.importorskip("benchmarks.truth")
-calibration = pytest.importorskip("benchmarks.calibration")
 
 
 def test_a_rank_counts_smaller_draws_and_breaks_ties_evenly() -> None:

@@ -8,14 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-attempts = pytest.importorskip("benchmarks.attempts", reason="benchmarks/ is not installed")
-comparison = pytest.importorskip("benchmarks.comparison")
-plots = pytest.importorskip("benchmarks.plots")
-problems = pytest.importorskip("benchmarks.problems")
-records = pytest.importorskip("benchmarks.records")
-run = pytest.importorskip("benchmarks.run")
-tables = pytest.importorskip("benchmarks.tables")
+from benchmarks import attempts, comparison, plots, problems, records, run, tables
 
 WHEN = "2026-01-01 10:00"
 

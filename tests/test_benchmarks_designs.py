@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from benchmarks import designs
 from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
@@ -15,8 +16,6 @@ import gstudy as gs
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-designs = pytest.importorskip("benchmarks.designs", reason="benchmarks/ is not installed")
 
 
 def test_universe_scores_are_integrals() -> None:

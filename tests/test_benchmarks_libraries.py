@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import attempts, fixed_effects, methods
+from benchmarks.libraries import bench_bambi, bench_numpyro, bench_rstanarm, r_scripts
 from scipy import stats
 
 import gstudy as gs
 
-bench_bambi = pytest.importorskip(
-    "benchmarks.libraries.bench_bambi", reason="benchmarks/ is not installed"
-)
-bench_rstanarm = pytest.importorskip("benchmarks.libraries.bench_rstanarm")
-fixed_effects = pytest.importorskip("benchmarks.fixed_effects")
-r_scripts = pytest.importorskip("benchmarks.libraries.r_scripts")
 POINTS = 5
 
 
@@ -138,7 +134,6 @@ def test_numpyro_has_our_log_posterior(design: Any) -> None:
     pytest.importorskip("numpyro")
     from numpyro.infer.util import log_density
 
-    bench_numpyro = pytest.importorskip("benchmarks.libraries.bench_numpyro")
     program, rng = bench_numpyro.model(design), np.random.default_rng(2)
     for _ in range(POINTS):
         mu, b, sds, offsets = a_point(design, rng)
@@ -176,8 +171,6 @@ def test_rstanarm_is_weighted_from_its_priors_to_ours(design: Any) -> None:
 def test_rstanarm_agrees_with_the_direct_path(design: Any) -> None:
     # Its terms are reordered, its intercept is of centred columns, its priors are others: all of
     # that is undone when the weighted means agree.
-    attempts = pytest.importorskip("benchmarks.attempts")
-    methods = pytest.importorskip("benchmarks.methods")
     rstanarm, direct = attempts.METHODS["rstanarm"], attempts.METHODS["direct"]
     if rstanarm.missing():
         pytest.skip(rstanarm.missing())
@@ -190,7 +183,7 @@ def test_rstanarm_agrees_with_the_direct_path(design: Any) -> None:
 
 
 def test_lme4_reads_the_cells_and_gives_one_number_each(design: Any) -> None:
-    lme4 = pytest.importorskip("benchmarks.attempts").METHODS["lme4"]
+    lme4 = attempts.METHODS["lme4"]
     if lme4.missing():
         pytest.skip(lme4.missing())
     found = lme4.sample(design, None)

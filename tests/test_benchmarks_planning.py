@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-
-planning_truth = pytest.importorskip("benchmarks.planning_truth", reason="no benchmarks/ here")
-pilots = pytest.importorskip("benchmarks.pilots")
-convergence = pytest.importorskip("benchmarks.convergence")
+from benchmarks import convergence, pilots, planning_truth
 
 
 def test_products_of_a_finite_number_of_rollouts_are_unbiased() -> None:

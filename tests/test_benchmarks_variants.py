@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-variants = pytest.importorskip("benchmarks.variants", reason="benchmarks/ is not installed")
-refits = pytest.importorskip("benchmarks.refits")
+from benchmarks import refits, variants
 
 TUNE, DRAWS = 200, 250
 

@@ -49,7 +49,8 @@ class LogTable(pd.DataFrame):
         return "\n".join([super().__repr__(), *self._said()])
 
     def _repr_html_(self) -> str | None:
-        table: str | None = super()._repr_html_()  # type: ignore[misc]
+        own: Any = super()  # whose types do not know the method
+        table: str | None = own._repr_html_()
         said = "".join(f"<li>{html.escape(line)}</li>" for line in self._said())
         return f"{table}<ul>{said}</ul>" if table and said else table
 
