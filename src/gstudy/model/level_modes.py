@@ -44,20 +44,26 @@ NEWTON_TOLERANCE = 1e-4
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def safe_step(u, step, low, high, before):  # pragma: no cover - compiled
-    """A Newton step from u, or one half of the way between two ends where it leaves them or is not
-    half as long as the one before."""
+def newton_step(u, slope, curvature, low, high, before):  # pragma: no cover - compiled
+    """The next u between two ends at which the slope differs in sign, the ends that are closer by
+    the slope at u, the length of the step, and whether it was the last.
+
+    Half of the way between the ends where a Newton step leaves them or is not half as long as the
+    one before.
+    """
+    if slope > 0.0:
+        low = u
+    else:
+        high = u
+    step = slope / curvature
     if not low <= u + step <= high or abs(step) > 0.5 * before:
-        return 0.5 * (low + high) - u
-    return step
+        step = 0.5 * (low + high) - u
+    return u + step, low, high, abs(step), step * step * curvature <= NEWTON_TOLERANCE**2
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def level_mode(k, n, mu, precision, start):  # pragma: no cover - compiled
-    """The effect at which the integrand is largest, and its Laplace precision there.
-
-    Newton steps between two ends at which the slope differs in sign.
-    """
+    """The effect at which the integrand is largest, and its Laplace precision there."""
     low, high = -(n - k) / precision, k / precision
     u = min(max(start, low), high)
     curvature = precision
@@ -66,14 +72,8 @@ def level_mode(k, n, mu, precision, start):  # pragma: no cover - compiled
         p = 1.0 / (1.0 + np.exp(-(mu + u)))
         slope = k - n * p - precision * u
         curvature = n * p * (1.0 - p) + precision
-        if slope > 0.0:
-            low = u
-        else:
-            high = u
-        step = safe_step(u, slope / curvature, low, high, before)
-        before = abs(step)
-        u += step
-        if step * step * curvature <= NEWTON_TOLERANCE**2:
+        u, low, high, before, last = newton_step(u, slope, curvature, low, high, before)
+        if last:
             break
     return u, curvature
 
@@ -167,14 +167,8 @@ def mode_of_cells(k, n, eta, begin, end, precision, start):  # pragma: no cover 
             p = 1.0 / (1.0 + np.exp(-(eta[i] + u)))
             slope += k[i] - n[i] * p
             curvature += n[i] * p * (1.0 - p)
-        if slope > 0.0:
-            low = u
-        else:
-            high = u
-        step = safe_step(u, slope / curvature, low, high, before)
-        before = abs(step)
-        u += step
-        if step * step * curvature <= NEWTON_TOLERANCE**2:
+        u, low, high, before, last = newton_step(u, slope, curvature, low, high, before)
+        if last:
             break
     return u, curvature
 

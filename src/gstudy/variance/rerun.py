@@ -31,10 +31,17 @@ if TYPE_CHECKING:
     from gstudy.variance.components import VarianceComponents
     from gstudy.variance.structure import Structure
 
-__all__ = ["RerunNoise", "inseparable", "rerun_noise", "told", "variance_drawing"]
+__all__ = ["RerunNoise", "apart", "inseparable", "rerun_noise", "told", "variance_drawing"]
 
 
 _ROWS = {"sd": "sd over re-runs", "difference": "largest difference of two (95%)"}
+
+
+def apart(variance: xr.DataArray, coverage: float, family: str, what: str) -> xr.DataArray:
+    """How far two of something with this variance of the score differ at most."""
+    differ = normal_quantile(coverage) * (2 * variance) ** 0.5
+    named = differ.clip(max=widest(family)).rename(f"how far two {what} differ")
+    return named.assign_attrs(scale=SCORE)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -106,9 +113,7 @@ class RerunNoise(Shown):
         QuantityError
             For a coverage outside (0, 1).
         """
-        differ = normal_quantile(coverage) * (2 * self.draws) ** 0.5
-        named = differ.clip(max=widest(self.family)).rename("how far two re-runs differ")
-        return named.assign_attrs(scale=self.scale)
+        return apart(self.draws, coverage, self.family, "re-runs")
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Variance, standard deviation and the 95% difference of two re-runs.

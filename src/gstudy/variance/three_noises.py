@@ -19,9 +19,9 @@ from gstudy.variance.claims import claim_of
 from gstudy.variance.components import component_notes
 from gstudy.variance.decomposition import SCORE, decompositions
 from gstudy.variance.designs import read_design
-from gstudy.variance.draws import Array, labelled, normal_quantile, stated, summarise
-from gstudy.variance.latent import GAUSSIAN, widest
-from gstudy.variance.rerun import inseparable, variance_drawing
+from gstudy.variance.draws import Array, labelled, stated, summarise
+from gstudy.variance.latent import GAUSSIAN
+from gstudy.variance.rerun import apart, inseparable, variance_drawing
 from gstudy.variance.systems import refuse_shared
 
 if TYPE_CHECKING:
@@ -90,9 +90,7 @@ class Noises(Shown):
         QuantityError
             For a coverage outside (0, 1).
         """
-        differ = normal_quantile(coverage) * (2 * self.draws) ** 0.5
-        named = differ.clip(max=widest(self.family)).rename("how far two scores differ")
-        return named.assign_attrs(scale=self.scale)
+        return apart(self.draws, coverage, self.family, "scores")
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Variance, standard deviation and the 95% difference of two scores, per noise.

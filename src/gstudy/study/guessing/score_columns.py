@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from gstudy.errors import DeclarationError, explain
 from gstudy.study.guessing import column_words as words
-from gstudy.study.reading.scores import TRUTH, UNSCORED, as_number, numbers_of
+from gstudy.study.reading.scores import as_score, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,21 +200,9 @@ def _is_whole(values: Floats) -> bool:
 
 def _numbers(column: LabelColumn) -> tuple[Floats, Flags]:
     """A column as numbers, NaN where there is none, and the rows that hold something else."""
-    values = numbers_of(column.codes, column.values, _number)
+    values = numbers_of(column.codes, column.values, as_score)
     wrong = np.isinf(values)
     return np.where(wrong, np.nan, values), wrong
-
-
-def _number(value: Any) -> float:
-    """The number, NaN where nothing was scored, infinity for what is no number."""
-    if isinstance(value, str):
-        text = value.strip().lower()
-        if text in UNSCORED:
-            return math.nan
-        if text in TRUTH:
-            return TRUTH[text]
-    number = as_number(value)
-    return math.inf if number is None else number
 
 
 def _refusal(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gstudy.errors import DataError, explain
-from gstudy.study.reading.scores import TRUTH, UNSCORED, as_number, numbers_of
+from gstudy.study.reading.scores import TRUTH, UNSCORED, as_number, as_score, numbers_of
 from gstudy.study.reading.unique_values import unique_values
 
 if TYPE_CHECKING:
@@ -147,14 +147,8 @@ def _is_truth(value: Any) -> bool:
 
 def _score(value: Any) -> float:
     """The number, NaN for never scored, or the mark for a wrong one."""
-    if isinstance(value, str):
-        text = value.strip().lower()
-        if text in UNSCORED:
-            return math.nan
-        if text in TRUTH:
-            return TRUTH[text]
-    number = as_number(value)
-    return number if number is not None and abs(number) <= _LARGEST else _WRONG
+    number = as_score(value)
+    return _WRONG if abs(number) > _LARGEST else number
 
 
 def _error(value: Any) -> float:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gstudy.study.reading.source_rows import Source
 
-__all__ = ["TRUTH", "UNSCORED", "as_number", "numbers_of", "read_counts", "read_scores"]
+__all__ = ["TRUTH", "UNSCORED", "as_number", "as_score", "numbers_of", "read_counts", "read_scores"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -187,14 +187,8 @@ def numbers_of(
 
 def _score(value: Any) -> float:
     """0, 1, NaN for never scored, or the mark for a wrong one."""
-    if isinstance(value, str):
-        text = value.strip().lower()
-        if text in UNSCORED:
-            return math.nan
-        if text in TRUTH:
-            return TRUTH[text]
-    number = as_number(value)
-    return abs(number) if number is not None and number in (0.0, 1.0) else _WRONG
+    number = as_score(value)
+    return abs(number) if number in (0.0, 1.0) or math.isnan(number) else _WRONG
 
 
 def _count(value: Any) -> float:
@@ -204,6 +198,17 @@ def _count(value: Any) -> float:
     number = None if isinstance(value, bool) else as_number(value)
     whole = number is not None and 0 <= number <= _MOST and number == int(number)
     return number if number is not None and whole else _WRONG
+
+
+def as_score(value: Any) -> float:
+    """The number or 0 or 1 for a word, NaN for never scored, infinity for what is no number."""
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if text in UNSCORED:
+            return math.nan
+        value = TRUTH.get(text, text)
+    number = as_number(value)
+    return math.inf if number is None else number
 
 
 def as_number(value: Any) -> float | None:
