@@ -95,8 +95,9 @@ def _density(found: Any) -> tuple[Any, Any]:
     from gstudy.study.integrable import integrable_component
 
     p = parameterise(found.cells, found.mu_prior)
-    alone, place = one_way(p), integrable_component(found.cells)
-    if alone is not None:
+    place = integrable_component(found.cells)
+    if place is not None and len(p.blocks) == 1:
+        alone = one_way(p)
         return alone, alone.start
     p = p if place is None else without_effects(p, found.cells, place)
     return direct_posterior(p), p.start

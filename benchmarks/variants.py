@@ -68,7 +68,7 @@ def _nothing(*_: Any) -> None:
 
 
 def _not_integrated() -> AbstractContextManager[Any]:
-    return patch.multiple(sampling, integrable_component=_nothing, one_way=_nothing)
+    return patch.object(sampling, "integrable_component", _nothing)
 
 
 def _none_above(_cells: Any, _modes: Any, above: list[list[int]]) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +13,14 @@ from scipy import stats
 from scipy.special import comb, gammaln, log_expit
 
 import gstudy as gs
-from gstudy.model import sampling
+from gstudy.model import integrated as integrated_drawings
+from gstudy.model import large, recovered, sampling
 from gstudy.model.conditional_effects import level_effects_drawn
 from gstudy.model.level_marginals import REACH, effect_grid
 from gstudy.model.one_way import OneWay, one_way
 from gstudy.model.parameterisation import parameterise
 from gstudy.study.estimable import assess
+from gstudy.study.integrable import integrable_component
 
 if TYPE_CHECKING:
     from gstudy.study.assessment import Assessment
@@ -48,6 +51,8 @@ def design(passes: list[int], trials: list[int], **study: object) -> Assessment:
 
 
 def integrated(found: Assessment) -> OneWay | None:
+    if integrable_component(found.cells) is None:
+        return None
     return one_way(parameterise(found.cells, found.mu_prior))
 
 
@@ -179,10 +184,8 @@ def test_effects_are_drawn_from_their_conditional(k: int, n: int, mu: float, sd:
         np.array([[k, n, 10.0]]), np.zeros(10, dtype=np.int64), base.prior, 0.0, 3.0, 0.0, 0.0,
         base.start, base.start_width,
     )  # fmt: skip
-    shape = (2, 1000)
-    given = (np.full(shape, float(mu)), np.full(shape, float(sd)))
-    u = level_effects_drawn(found, *given, np.random.default_rng(5), cores=2)
-    assert np.array_equal(u, level_effects_drawn(found, *given, np.random.default_rng(5), cores=1))
+    given = (np.full(2000, float(mu)), np.full(2000, float(sd)))
+    u = level_effects_drawn(found, *given, np.random.default_rng(5))
     grid = np.linspace(-12 * sd, 12 * sd, 200_001)
     log_p = k * log_expit(mu + grid) + (n - k) * log_expit(-mu - grid) - 0.5 * (grid / sd) ** 2
     p = np.exp(log_p - log_p.max())
@@ -205,7 +208,7 @@ def test_the_posterior_is_that_of_sampled_effects(
     found = design(passes, trials)
     settings = {"seed": 3, "sampler": "direct", "progress": False, "target_accept": 0.98}
     new = gs.fit(found.study, found, **settings)
-    monkeypatch.setattr(sampling, "one_way", lambda _: None)
+    monkeypatch.setattr(sampling, "integrable_component", lambda _: None)
     old = gs.fit(found.study, found, **settings)
     assert new.diagnostics.passed
     assert new.diagnostics.divergences == 0
@@ -216,6 +219,25 @@ def test_the_posterior_is_that_of_sampled_effects(
         squares = [(x - x.mean()) ** 2 for x in (one, other)]
         error = np.hypot(*(x.std() / np.sqrt(_size(x)) for x in squares))
         assert abs(squares[0].mean() - squares[1].mean()) < 4 * error, what
+
+
+def test_effects_that_are_not_stored_are_summed_block_by_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = design([0, 1, 2, 2, 1, 0] * 5, [2] * 30)
+    how = {"seed": 2, "draws": 150, "tune": 300, "sampler": "direct", "progress": False}
+    for module in (large, recovered):
+        monkeypatch.setattr(module, "LARGEST_STORED", 20)
+    monkeypatch.setattr(integrated_drawings, "BLOCK", 4_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        few = gs.fit(found.study, found, **how).posterior["posterior"]
+        every = gs.fit(found.study, found, store_effects=True, **how).posterior["posterior"]
+    assert "u(task)" not in few
+    np.testing.assert_array_equal(few["sd(task)"], every["sd(task)"])
+    draws = every["u(task)"].to_numpy()
+    np.testing.assert_allclose(few["u_mean(task)"], draws.mean(axis=(0, 1)), atol=1e-12)
+    np.testing.assert_allclose(few["u_sd(task)"], draws.std(axis=(0, 1)), rtol=1e-12)
 
 
 def _quantity(fit: gs.Fit, what: str) -> np.ndarray:
@@ -255,10 +277,10 @@ def test_where_the_integrals_do_not_win() -> None:
         interactions="none",
     )
     found = assess(crossed, frame)
-    assert one_way(parameterise(found.cells, found.mu_prior)) is None
+    assert integrable_component(found.cells) is None
     graded = gs.Study(
         score="score", facets=[gs.Facet("task", role="legitimate")], family="gaussian"
     )
     frame = pd.DataFrame({"task": list("abcdefghi"), "score": np.arange(9.0)})
     found = assess(graded, frame)
-    assert one_way(parameterise(found.cells, found.mu_prior, found.residual_prior)) is None
+    assert integrable_component(found.cells) is None

@@ -10,7 +10,6 @@ the largest curvature that such a density can have (a quarter a trial, beside th
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numba
@@ -31,36 +30,25 @@ TANGENT = 1.4142135623730951
 are kept."""
 
 
-def level_effects_drawn(
-    found: OneWay, mu: Floats, sd: Floats, rng: np.random.Generator, *, cores: int
-) -> Floats:
+def level_effects_drawn(found: OneWay, mu: Floats, sd: Floats, rng: np.random.Generator) -> Floats:
     """One draw of every level's effect for each draw of mu and sd.
 
     Parameters
     ----------
     found : OneWay
-    mu, sd : array (chain, draw)
+    mu, sd : array (draw,)
         Logit scale.
     rng : numpy.random.Generator
-        Each chain has a stream of its own: the number of cores changes no draw.
-    cores : int
-        Chains at a time.
 
     Returns
     -------
-    array (chain, draw, n_levels)
+    array (draw, n_levels)
     """
-    effects = np.empty((*mu.shape, len(found.of_level)))
+    effects = np.empty((len(mu), len(found.of_level)))
     order = np.argsort(found.of_level, kind="stable")
-    streams = rng.spawn(len(mu))
     # One layout, for which it is compiled.
     mu, sd = np.ascontiguousarray(mu), np.ascontiguousarray(sd)
-
-    def fill(chain: int) -> None:
-        _fill_levels(mu[chain], sd[chain], found.classes, order, streams[chain], effects[chain])
-
-    with ThreadPoolExecutor(max(cores, 1)) as pool:
-        list(pool.map(fill, range(len(mu))))
+    _fill_levels(mu, sd, found.classes, order, rng, effects)
     return effects
 
 

@@ -33,10 +33,6 @@ Floats = NDArray[np.float64]
 
 LOG_2PI = math.log(2.0 * math.pi)
 
-LEVELS_A_CLASS = 3
-"""The integrals win where there are at least this many levels to one of them; else their sums cost
-as much as the effects do."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneWay:
@@ -80,8 +76,8 @@ class OneWay:
         return value, gradient
 
 
-def one_way(p: Parameterisation) -> OneWay | None:
-    """The classes of a design with one random component; None where integrals do not win.
+def one_way(p: Parameterisation) -> OneWay:
+    """The classes of a design with one random component, each of whose levels is a cell.
 
     Parameters
     ----------
@@ -89,19 +85,10 @@ def one_way(p: Parameterisation) -> OneWay | None:
 
     Returns
     -------
-    OneWay or None
-        None also with several components, fixed effects, graded scores, and levels whose trials
-        are in several cells.
+    OneWay
     """
-    if p.graded is not None or len(p.blocks) != 1 or p.blocks[0].fixed:
-        return None
-    n_levels = p.blocks[0].size
-    if len(p.index) != n_levels or len(np.unique(p.index)) != n_levels:
-        return None
     data = np.column_stack([p.successes, p.trials])[np.argsort(p.index[:, 0])]
     found, of_level, counts = np.unique(data, axis=0, return_inverse=True, return_counts=True)
-    if LEVELS_A_CLASS * len(found) > n_levels:
-        return None
     prior = encode(p.blocks[0].prior)
     constant = p.log_coefficients + prior.constant
     if p.mu_nu > 0.0:

@@ -15,16 +15,12 @@ from gstudy.errors import ConvergenceWarning
 from gstudy.fits.gates import warn_if_failed
 from gstudy.model.chains import (
     direct_chains,
-    one_way_chains,
     own_direct_chains,
-    processors,
     pymc_chains,
     thinned,
 )
-from gstudy.model.integrable_effects import without_effects
 from gstudy.model.integrated import integrated_drawing
 from gstudy.model.large import large_drawing, memory_line
-from gstudy.model.one_way import one_way
 from gstudy.model.parameterisation import RESIDUAL, Parameterisation, parameterise
 from gstudy.model.recovered import Recovered, recovered_draws
 from gstudy.model.rounds import fit_of_run, sampled_round
@@ -42,7 +38,6 @@ if TYPE_CHECKING:
 
     from gstudy.fits.fitted import Fit
     from gstudy.model.chains import Chains
-    from gstudy.model.one_way import OneWay
     from gstudy.model.rounds import Draw, Run
     from gstudy.model.until import Printed
     from gstudy.model.varying import Varying
@@ -210,13 +205,9 @@ def drawing(assessment: Assessment, sampler: str) -> Draw:
         return _own_drawing(assessment, sampler)
     cells = assessment.cells
     p = parameterise(cells, assessment.mu_prior, assessment.residual_prior)
-    found = one_way(p) if sampler == "direct" else None
-    if found is not None:
-        return _one_way_drawing(assessment, found)
     place = integrable_component(cells) if sampler == "direct" else None
     if place is not None:
-        reduced = without_effects(p, cells, place)
-        return integrated_drawing(assessment, p, reduced, RECOVERY_STREAM)
+        return integrated_drawing(assessment, p, place, RECOVERY_STREAM)
     sample = direct_chains(p) if sampler == "direct" else _pymc_chains(p, cells)
     in_halves = large_drawing(assessment, p, RECOVERY_STREAM) if sampler == "direct" else None
 
@@ -248,25 +239,6 @@ def _own_pymc_chains(varying: Varying) -> Chains:
     from gstudy.model.own_graph import own_model
 
     return pymc_chains(lambda: own_model(varying))
-
-
-def _one_way_drawing(assessment: Assessment, found: OneWay) -> Draw:
-    """The same of one component whose effects are integrated out, and drawn afterwards."""
-    from gstudy.model.conditional_effects import level_effects_drawn
-
-    sample = one_way_chains(found)
-    [component] = assessment.cells.components
-
-    def draw(settings: Settings) -> tuple[Recovered, xr.Dataset]:
-        values, stats = sample(settings)
-        values = thinned(values, settings.keep_every)
-        rng = np.random.default_rng([settings.seed, RECOVERY_STREAM])
-        cores = settings.cores or min(settings.chains, processors())
-        effects = level_effects_drawn(found, values["mu"], values["sd"], rng, cores=cores)
-        scales = {"mu": values["mu"], f"sd({component.name})": values["sd"]}
-        return recovered_draws(assessment, scales, [effects], settings.store_effects), stats
-
-    return draw
 
 
 def _own_drawing(assessment: Assessment, sampler: str) -> Draw:

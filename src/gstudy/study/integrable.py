@@ -1,4 +1,5 @@
-"""Which effects the direct path does without while it samples: those of levels with few trials."""
+"""Which effects the direct path does without while it samples: those of levels with few trials, and
+of a component alone whose levels are alike."""
 
 from __future__ import annotations
 
@@ -20,6 +21,10 @@ CELLS_A_CLASS = 15
 more than `MOST_TRIALS` trials, whose tables take longer, ten times as many. A gradient by tables
 and by one grid for every cell takes, of 396 cells of 5 trials (66 a pair) 41 and 76 us, of 3,400 of
 8 trials (378 a pair) 60 and 457."""
+
+LEVELS_A_CLASS = 3
+"""Integrals of a component alone win where there are at least this many levels to one of them; else
+their sums cost as much as the effects do."""
 
 MOST_TRIALS = 8
 """Of a level: the likelihood of more is too narrow for a grid that all levels share."""
@@ -65,15 +70,31 @@ def integrable_component(cells: Cells) -> int | None:
     Returns
     -------
     int or None
-        The one with the most levels among components of single cells of which many are alike (see
-        `CELLS_A_CLASS`), and components with at most `MOST_TRIALS` trials a level many of which see
-        the same (see `CELLS_A_PLACE`).
+        The only one, if many of its levels are alike (see `LEVELS_A_CLASS`); else the one with the
+        most levels among components of single cells of which many are alike (see `CELLS_A_CLASS`),
+        and components with at most `MOST_TRIALS` trials a level many of which see the same (see
+        `CELLS_A_PLACE`).
     """
     own = any(component.varies for component in cells.components)
-    if cells.graded is not None or own or len(cells.components) == 1:
+    if cells.graded is not None or own:
         return None
+    if len(cells.components) == 1:
+        return 0 if _alike(cells) else None
     found = [place for place in range(len(cells.components)) if _few_trials(cells, place)]
     return max(found, key=lambda place: cells.components[place].n_levels, default=None)
+
+
+def _alike(cells: Cells) -> bool:
+    """Whether each level of the only component is a cell, and many have the same data."""
+    [component] = cells.components
+    if component.fixed or len(cells.trials) != component.n_levels:
+        return False
+    return LEVELS_A_CLASS * len(_pairs(cells)) <= component.n_levels
+
+
+def _pairs(cells: Cells) -> Ints:
+    """Pairs of passes and trials (n_pairs, 2) that cells have."""
+    return np.unique(np.column_stack([cells.successes, cells.trials]), axis=0)
 
 
 def single_cells(cells: Cells, place: int) -> bool:
@@ -82,9 +103,8 @@ def single_cells(cells: Cells, place: int) -> bool:
     n_cells = len(cells.trials)
     if cells.components[place].n_levels != n_cells:
         return False
-    pairs = np.unique(np.column_stack([cells.successes, cells.trials]), axis=0)
     times = 1 if cells.trials.max() <= MOST_TRIALS else 10
-    return times * CELLS_A_CLASS * len(pairs) <= n_cells
+    return times * CELLS_A_CLASS * len(_pairs(cells)) <= n_cells
 
 
 def _few_trials(cells: Cells, place: int) -> bool:
