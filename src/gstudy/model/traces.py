@@ -15,6 +15,9 @@ __all__ = ["taken"]
 
 SAMPLE = ("chain", "draw")
 
+TRANSFORMED = "__"
+"""How PyMC ends the names of variables on the unconstrained scale."""
+
 
 def taken(trace: Any) -> tuple[dict[str, NDArray[np.float64]], xr.Dataset]:
     """Draws and sampler statistics after tuning, of a trace of `return_raw_trace=True`.
@@ -27,6 +30,7 @@ def taken(trace: Any) -> tuple[dict[str, NDArray[np.float64]], xr.Dataset]:
     Returns
     -------
     draws : dict of str to array (chain, draw, ...)
+        Without PyMC's transformed variables, which say nothing more and take as much memory.
     stats : xarray.Dataset
         Those with one value per draw; dims chain and draw.
     """
@@ -34,11 +38,19 @@ def taken(trace: Any) -> tuple[dict[str, NDArray[np.float64]], xr.Dataset]:
 
     draws, stats = (list(map(record_batch, batches)) for batches in trace.get_arrow_trace())
     kept = [~np.asarray(_filled(batch.column("tuning")), dtype=bool) for batch in stats]
-    found = {
-        name: np.stack([_variable(b, name)[k] for b, k in zip(draws, kept, strict=True)])
-        for name in draws[0].schema.names
-    }
-    return found, _labelled(stats, kept)
+    names = [name for name in draws[0].schema.names if not name.endswith(TRANSFORMED)]
+    return {name: _kept_draws(draws, kept, name) for name in names}, _labelled(stats, kept)
+
+
+def _kept_draws(
+    batches: Sequence[Any], kept: Sequence[NDArray[np.bool_]], name: str
+) -> NDArray[np.float64]:
+    """One variable of all chains, filled in chain by chain: the trace is there meanwhile."""
+    shape = _shape(batches[0].schema.field(name).metadata or {})
+    found = np.empty((len(batches), int(kept[0].sum()), *shape))
+    for chain, (batch, of_chain) in enumerate(zip(batches, kept, strict=True)):
+        found[chain] = _variable(batch, name)[of_chain]
+    return found
 
 
 def _labelled(batches: Sequence[Any], kept: Sequence[NDArray[np.bool_]]) -> xr.Dataset:

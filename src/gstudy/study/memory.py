@@ -18,17 +18,20 @@ LARGEST_STORED = 5_000
 
 _DOUBLE = 8
 
-PROGRAM = {"direct": 330_000_000, "pymc": 700_000_000}
+PROGRAM = {"direct": 380_000_000, "pymc": 490_000_000}
 """What the libraries of each sampler take before anything is sampled."""
 
-WORKING = 100_000_000
+IN_TRACE = {"direct": 1, "pymc": 2}
+"""Numbers in the trace for each effect: PyMC's is there before and after its transformation."""
+
+WORKING = 50_000_000
 """Blocks of draws that are recovered at a time, where draws are not all kept."""
 
 PER_EFFECT = 600
 """Bytes per effect beside draws: cells, labels, the way the model is written, the sampler."""
 
-COPIES = 5
-"""Arrays of all kept draws that are alive together while effects are recovered."""
+COPIES, OWN_COPIES = 3, 4
+"""Arrays of all kept draws that are alive together while effects are recovered; with own sds."""
 
 
 def peak_memory(
@@ -46,9 +49,11 @@ def peak_memory(
     """Bytes of the whole process at its peak, within a quarter.
 
     With D = 8 bytes x chains x draws and W = 8 bytes x chains x (tune + draws x keep_every), since
-    nutpie holds tuning draws too: ``max(W + 2 D, 5 D)`` per effect. On the direct path effects of
-    components with more than 5,000 levels take W / 4, and nothing afterwards; those that are
-    integrated out take nothing while it samples, and D where their draws are kept.
+    nutpie holds tuning draws too: per effect W and a copy of the kept draws, taken chain by chain,
+    ``W + 5/4 D`` (PyMC ``2 W + 5/4 D``), or ``3 D`` afterwards (with own sds 4 D), whichever is
+    more. On the direct path effects of components with more than 5,000 levels take W / 4, and
+    nothing afterwards; those that are integrated out take nothing while it samples, and D where
+    their draws are kept.
 
     Parameters
     ----------
@@ -99,7 +104,8 @@ def peak_memory(
     found = PROGRAM[sampler] + PER_EFFECT * (few + many)
     if sampler == "direct" and many and not own:
         return found + WORKING + sampled * (few + many // 4) + kept * few
-    return found + max(sampled + 2 * kept, COPIES * kept) * (few + many)
+    traced = IN_TRACE[sampler] * sampled + 5 * kept // 4
+    return found + max(traced, (OWN_COPIES if own else COPIES) * kept) * (few + many)
 
 
 def size_text(n_bytes: int) -> str:
