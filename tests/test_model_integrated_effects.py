@@ -412,3 +412,13 @@ def test_where_effects_are_integrated_out() -> None:
         with pytest.warns(gs.EstimabilityWarning):
             found = gs.check(other, frame)
         assert integrable_component(found.cells) is None
+
+
+@pytest.mark.parametrize(("cells_a_pair", "place"), [(36, None), (60, 2)])
+def test_many_trials_a_cell_need_more_cells_a_pair(cells_a_pair: int, place: int | None) -> None:
+    cell = np.arange(11 * cells_a_pair)
+    frame = pd.DataFrame({"system": cell % 4, "task": cell // 4, "k": cell % 11, "n": 10})
+    study = gs.Study(
+        successes="k", trials="n", object="system", facets=[TASK], interactions=["system:task"]
+    )
+    assert integrable_component(gs.check(study, frame).cells) == place

@@ -18,9 +18,15 @@ Ints = NDArray[np.int64]
 
 CELLS_A_CLASS = 15
 """Tables for each pair of passes and trials win where there are at least this many cells to one; of
-more than `MOST_TRIALS` trials, whose tables take longer, ten times as many. A gradient by tables
-and by one grid for every cell takes, of 396 cells of 5 trials (66 a pair) 41 and 76 us, of 3,400 of
-8 trials (378 a pair) 60 and 457."""
+more than `MOST_TRIALS` trials, whose tables take longer, `OF_MANY_TRIALS` times as many. A gradient
+by tables and by one grid for every cell takes, of 396 cells of 5 trials (66 a pair) 41 and 76 us,
+of 3,400 of 8 trials (378 a pair) 60 and 457."""
+
+OF_MANY_TRIALS = 4
+"""Measured, smallest bulk ESS of an sd or mu per CPU second with tables and without, system:task of
+4 systems: 30 cells a pair of 10 trials 924 and 1,181, of 20 trials 528 and 689, of 40 trials 228
+and 349; 60 a pair of 10 trials 710 and 508, of 20 trials 334 and 329; 120 of 10 trials 378 and
+269."""
 
 LEVELS_A_CLASS = 3
 """Integrals of a component alone win where there are at least this many levels to one of them; else
@@ -103,7 +109,7 @@ def single_cells(cells: Cells, place: int) -> bool:
     n_cells = len(cells.trials)
     if cells.components[place].n_levels != n_cells:
         return False
-    times = 1 if cells.trials.max() <= MOST_TRIALS else 10
+    times = 1 if cells.trials.max() <= MOST_TRIALS else OF_MANY_TRIALS
     return times * CELLS_A_CLASS * len(_pairs(cells)) <= n_cells
 
 
